@@ -43,12 +43,12 @@ std::string_view CodeName(Code code);  // "UNAVAILABLE"
 
 // What the caller needs next. Fields that do not apply stay empty.
 struct Hint {
-  std::optional<ShardUid> destination;  // WRONG_BUCKET: where the bucket is
-  std::optional<Epoch> epoch;           // WRONG_BUCKET: its epoch there
-  std::string leader;                   // NON_MASTER: replica name of the leader
-  std::optional<Term> term;             // NON_MASTER: the term the leader is known from
-  std::optional<std::uint64_t> number;  // failed condition, topology version, switch index, ... by reason
-  std::string text;                     // task ID, key, ... by reason
+  std::optional<ShardUid> destination = {};  // WRONG_BUCKET: where the bucket is
+  std::optional<Epoch> epoch = {};           // WRONG_BUCKET: its epoch there
+  std::string leader = {};                   // NON_MASTER: replica name of the leader
+  std::optional<Term> term = {};             // NON_MASTER: the term the leader is known from
+  std::optional<std::uint64_t> number = {};  // failed condition, topology version, switch index, ... by reason
+  std::string text = {};                     // task ID, key, ... by reason
 
   bool operator==(const Hint&) const = default;
 };
