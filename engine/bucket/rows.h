@@ -11,7 +11,8 @@
 
 namespace etalon::bucket {
 
-// docs/protocols/buckets.md has the transition table. Numbers are the wire's and the disk's (log.proto, BucketStatus).
+// docs/protocols/buckets.md has the transition table. Numbers are the wire's and the disk's
+// (log.proto, BucketStatus).
 enum class RowStatus : std::uint8_t {
   kActive = 1,
   kPinned = 2,
@@ -24,7 +25,9 @@ enum class RowStatus : std::uint8_t {
 
 std::string_view RowStatusName(RowStatus status);  // "ACTIVE"
 
-constexpr bool IsWritable(RowStatus s) { return s == RowStatus::kActive || s == RowStatus::kPinned; }
+constexpr bool IsWritable(RowStatus s) {
+  return s == RowStatus::kActive || s == RowStatus::kPinned;
+}
 constexpr bool IsReadable(RowStatus s) { return IsWritable(s) || s == RowStatus::kSending; }
 
 // A bucket that is here. Its number is at the shard's level.
@@ -38,8 +41,8 @@ struct Row {
 
 // Kept per bucket, even without a row.
 struct Marks {
-  Epoch own;            // highest epoch that this shard activated
-  Epoch left_epoch;     // of its last SENT
+  Epoch own;         // highest epoch that this shard activated
+  Epoch left_epoch;  // of its last SENT
   TransferId left;
   ShardUid left_to;
   bool operator==(const Marks&) const = default;
@@ -55,13 +58,14 @@ struct BucketEpoch {
 struct Outgoing {
   TransferId id;
   ShardUid target;
-  std::uint8_t level = 0;         // when it opened
-  std::vector<BucketEpoch> set;   // sorted by bucket; epochs e
-  std::string split_task;         // empty: a move
-  LogIndex sending_index;         // of the SENDING entry; 0 before
+  std::uint8_t level = 0;        // when it opened
+  std::vector<BucketEpoch> set;  // sorted by bucket; epochs e
+  std::string split_task;        // empty: a move
+  LogIndex sending_index;        // of the SENDING entry; 0 before
 };
 
-// What arrives. `set` is as the source named it (its level, its epochs e); the rows here are at our own level with e+1.
+// What arrives. `set` is as the source named it (its level, its epochs e); the rows here are at our
+// own level with e+1.
 struct Incoming {
   TransferId id;
   std::uint8_t level = 0;
@@ -71,9 +75,18 @@ struct Incoming {
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
   bool prepared = false;
+  // What arrived is not what the source sent: takes no more chunks; the source must abort.
+  bool mismatch = false;
 };
 
-enum class SplitState : std::uint8_t { kPreparing, kCopying, kFencing, kCommitted, kDone, kAborted };
+enum class SplitState : std::uint8_t {
+  kPreparing,
+  kCopying,
+  kFencing,
+  kCommitted,
+  kDone,
+  kAborted
+};
 
 struct SplitTask {
   std::string task;
@@ -82,10 +95,12 @@ struct SplitTask {
   LogIndex t_switch;  // index of the SENDING that led to SENT; 0 before
   LogIndex fence;     // index of the SENDING under way, while Fencing
   TransferId transfer;
-  std::string why;    // Aborted
+  std::string why;  // Aborted
 };
 
-// The hash of a chunk sequence: both sides fold every chunk's number and CRC, the last one's too.
+// The hash of a chunk sequence, from 0: both sides fold every chunk's number and CRC, the last
+// one's too. Its counts: `records` of all ChunkRecords, tombstones too; `bytes` of their keys and
+// values.
 std::uint64_t ChainChunk(std::uint64_t hash, std::uint64_t number, std::uint32_t crc);
 
 }  // namespace etalon::bucket
