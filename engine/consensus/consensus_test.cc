@@ -1,0 +1,4 @@
+#include "engine/consensus/consensus.h"
+
+#include <gtest/gtest.h>
+TEST(X, Y) {}
