@@ -24,6 +24,25 @@ DiskOp DiskOp::RemoveTree(std::string path) {
 }
 DiskOp DiskOp::SyncDir(std::string path) { return {.kind = Kind::kSyncDir, .path = std::move(path)}; }
 
+Status CheckDiskPath(std::string_view path) {
+  std::string_view rest = path;
+  while (!path.empty()) {
+    const auto slash = rest.find('/');
+    const std::string_view name = rest.substr(0, slash);
+    if (name.empty() || name == "." || name == "..") {
+      return InvalidArgument("\"" + std::string(path) + "\" is not a path below the disk's root");
+    }
+    if (slash == std::string_view::npos) break;
+    rest.remove_prefix(slash + 1);
+  }
+  return OkStatus();
+}
+
+std::string_view ParentOf(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
 Result<std::string> ReadWhole(Disk& disk, std::string_view path, std::uint64_t limit) {
   ETALON_ASSIGN_OR_RETURN(const std::uint64_t size, disk.Size(path));
   if (size > limit) {
@@ -37,8 +56,6 @@ Result<std::string> ReadWhole(Disk& disk, std::string_view path, std::uint64_t l
 DiskJob ReplaceFile(std::string_view path, std::string bytes) {
   const std::string target(path);
   const std::string temporary = target + ".new";
-  const auto slash = target.rfind('/');
-  const std::string dir = slash == std::string::npos ? "" : target.substr(0, slash);
   const std::uint64_t size = bytes.size();
   DiskJob job;
   job.push_back(DiskOp::Remove(temporary));
@@ -46,7 +63,7 @@ DiskJob ReplaceFile(std::string_view path, std::string bytes) {
   job.push_back(DiskOp::Truncate(temporary, size));
   job.push_back(DiskOp::Sync(temporary));
   job.push_back(DiskOp::Rename(temporary, target));
-  job.push_back(DiskOp::SyncDir(dir));
+  job.push_back(DiskOp::SyncDir(std::string(ParentOf(path))));
   return job;
 }
 

@@ -69,6 +69,11 @@ class Disk {
   virtual Result<std::uint64_t> FreeBytes() = 0;
 };
 
+// Whether a Disk takes `path`: relative, '/' between names, no empty name, no ".", no "..". "" is the root.
+Status CheckDiskPath(std::string_view path);
+// "a/b" of "a/b/c", "" of "a".
+std::string_view ParentOf(std::string_view path);
+
 // Reads a whole file; RESOURCE_EXHAUSTED/TOO_LARGE above `limit` bytes.
 Result<std::string> ReadWhole(Disk& disk, std::string_view path, std::uint64_t limit = 64u << 20);
 // Ops that replace `path` by `bytes` so that after a crash the old or the new content is there, whole.
