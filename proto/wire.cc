@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <string_view>
 
 namespace etalon {
 namespace {
@@ -17,13 +19,40 @@ Reason ReasonFromNumber(int number) {
              : Reason::kNone;
 }
 
+// Length of the UTF-8 character at the front of `text`; 0 when there is none (overlong forms,
+// surrogates and numbers above 0x10ffff are none).
+std::size_t CharacterLength(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f)) return 0;
+  if ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) return 0;
+  return length;
+}
+
+std::string ValidUtf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = CharacterLength(text);
+    out += length == 0 ? std::string_view("?") : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
 void FillHint(const Hint& hint, v1::Hint* out) {
   if (hint.destination) out->set_destination(hint.destination->value());
   if (hint.epoch) out->set_epoch(hint.epoch->value());
-  out->set_leader(hint.leader);
+  out->set_leader(ValidUtf8(hint.leader));
   if (hint.term) out->set_term(hint.term->value());
   if (hint.number) out->set_number(*hint.number);
-  out->set_text(hint.text);
+  out->set_text(ValidUtf8(hint.text));
 }
 
 Hint HintFromProto(const v1::Hint& hint) {
@@ -44,7 +73,7 @@ v1::Status ToProto(const Status& status) {
   if (status.ok()) return out;
   out.set_code(static_cast<std::uint32_t>(status.code()));
   out.set_reason(static_cast<v1::Reason>(status.reason()));
-  out.set_message(status.message());
+  out.set_message(ValidUtf8(status.message()));
   if (status.hint() != Hint{}) FillHint(status.hint(), out.mutable_hint());
   return out;
 }

@@ -49,6 +49,23 @@ TEST(Wire, UnknownCodeAndReasonFromANewerProgram) {
   EXPECT_EQ(FromProto(message).reason(), Reason::kNone);
 }
 
+// Parsing refuses a message with a bad string; the check stands on protobuf's own.
+TEST(Wire, TextsOfAnyBytesCrossTheWire) {
+  std::string text = "key \xff";
+  for (int lead = 0; lead < 256; ++lead) {
+    for (int second : {0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0}) {
+      text += {static_cast<char>(lead), static_cast<char>(second), '\x80', '\x80', ' '};
+    }
+  }
+  text += "\xf0\x9f";  // cut short
+  v1::Status message;
+  ASSERT_TRUE(message.ParseFromString(ToProto(NotFound(text)).SerializeAsString()));
+  EXPECT_EQ(FromProto(message).message().substr(0, 5), "key ?");
+  const std::string good =
+      "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf";
+  EXPECT_EQ(ToProto(NotFound(good)).message(), good);
+}
+
 TEST(Wire, Ids) {
   const BucketId bucket{.level = 3, .number = 123456};
   EXPECT_EQ(FromProto(ToProto(bucket)), bucket);

@@ -1,0 +1,3 @@
+#include "rpc/status_mapping.h"
+#include <gtest/gtest.h>
+TEST(A,B){}
