@@ -1,0 +1,100 @@
+// Carries out the rebalancer's orders at one shard: picks buckets, feeds the Source, reports. Acts
+// while this replica leads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/random.h"
+#include "engine/balance/io.h"
+#include "engine/bucket/state_machine.h"
+#include "engine/store/store.h"
+#include "engine/transfer/peers.h"
+
+namespace etalon::balance {
+
+struct OrderTakerOptions {
+  Duration report_delay = std::chrono::milliseconds(50);  // from a change to the report of it
+  Duration full_backoff =
+      std::chrono::milliseconds(20);  // after TOO_MANY_RECEIVING; grows to full_cap, jittered
+  Duration full_cap = std::chrono::milliseconds(500);
+  Duration failure_backoff = std::chrono::milliseconds(200);
+  Duration failure_cap = std::chrono::seconds(10);
+};
+
+class OrderTaker {
+ public:
+  OrderTaker(const bucket::StateMachine& state, const store::Store& store,
+             transfer::RebaseGate& gate, Random random, OrderTakerOptions options = {});
+  ~OrderTaker();
+
+  Output Step(SteadyTime now, const Input& input);
+
+  // What the rebalancer last told; unknown on other replicas and until it did. The disbalance is a
+  // ratio.
+  std::optional<double> etalon() const { return etalon_; }
+  std::optional<double> disbalance() const { return disbalance_; }
+
+ private:
+  struct Route;
+  struct Running {
+    ShardUid target;
+    std::uint32_t bucket = 0;
+    std::uint64_t number = 0;  // of the order it was begun for
+    bool open = false;         // OPEN was applied: the state shows it
+  };
+
+  void OnRole(const RoleChanged& role);
+  void OnMessage(const v1::BalanceMessage& message);
+  void OnOrder(const v1::BalanceMessage& message);
+  void OnFinished(const OrderFinished& finished);
+  void OnApplied();
+  void Drive();
+  std::optional<std::uint32_t> PickBucket();
+  std::uint64_t Owned() const;  // what stays, if everything that runs succeeds
+  v1::BalanceReport Report(std::uint64_t number) const;
+  void SendResult();
+  void Emit(ShardUid to, v1::BalanceMessage message);
+  void WakeBy(SteadyTime when);
+
+  const bucket::StateMachine& state_;
+  const store::Store& store_;
+  transfer::RebaseGate& gate_;
+  Random random_;
+  OrderTakerOptions options_;
+  bool leader_ = false;
+  Term term_;
+
+  transfer::PeerTerms peers_;
+  std::optional<double> etalon_;
+  std::optional<double> disbalance_;
+
+  // The order that is being carried out.
+  ShardUid issuer_;
+  Term issuer_term_;
+  SettingsVersion settings_version_;
+  std::uint64_t number_ = 0;
+  std::uint8_t level_ = 0;
+  std::uint64_t keep_ = 0;
+  std::map<ShardUid, Route> routes_;
+  ShardUid last_target_;  // round robin
+  v1::BalanceResult result_;
+  bool told_finished_ = false;
+
+  std::map<transfer::OrderId, Running> running_;
+  std::map<std::uint32_t, SteadyTime> avoid_;  // buckets that failed lately
+  std::uint64_t next_order_ = 1;
+  transfer::Token rebase_ = 0;
+  std::string weights_;  // of the settings: a change cancels what the rebalancer planned
+  std::string reported_;
+  SteadyTime report_at_ = SteadyTime::max();
+
+  SteadyTime now_;
+  Output out_;
+};
+
+}  // namespace etalon::balance
