@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/random.h"
 #include "engine/store/store.h"
+#include "engine/store/testing/harness.h"
 #include "gtest/gtest.h"
 
 namespace etalon::store {
@@ -46,6 +47,18 @@ inline Model Dump(const Snapshot& snapshot, std::string_view begin = "",
 }
 
 inline Model Dump(const Store& store) { return Dump(*store.NewSnapshot()); }
+
+// A write as an owner does it: refused for a busy disk, the same batch is tried again.
+inline void MustWrite(Harness& harness, Store& store, Batch batch) {
+  Random random(0);
+  Status status = store.Write(std::move(batch));
+  while (status.reason() == Reason::kOverloaded) {
+    harness.Idle(random);
+    status =
+        store.Write(std::move(batch));  // NOLINT(bugprone-use-after-move): unchanged on failure
+  }
+  ASSERT_TRUE(status.ok()) << status.ToString();
+}
 
 // A random short key: 125 of them, so that operations meet.
 inline std::string RandomKey(Random& random) {
