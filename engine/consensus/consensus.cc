@@ -182,12 +182,12 @@ Callbacks Consensus::Impl::Table() {
   c.first = [](void* x) noexcept { return Of(x).log.First().value(); };
   c.last = [](void* x) noexcept { return Of(x).log.Last().value(); };
   c.term = [](void* x, std::uint64_t index, std::uint64_t* term) noexcept {
-    const Log& log = Of(x).log;
-    if (auto t = log.TermAt(LogIndex(index))) {
+    const Log& asked = Of(x).log;
+    if (auto t = asked.TermAt(LogIndex(index))) {
       *term = t->value();
       return kFound;
     }
-    return index < log.First().value() ? kCompacted : kAbsent;
+    return index < asked.First().value() ? kCompacted : kAbsent;
   };
   c.entries = [](void* x, std::uint64_t low, std::uint64_t high, std::uint64_t max,
                  std::uint32_t flags, void* sink) noexcept {
