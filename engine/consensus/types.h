@@ -23,7 +23,7 @@ struct Entry {
   LogIndex index;
   Term term;
   EntryKind kind = EntryKind::kCommands;
-  std::string_view data;
+  std::string_view data = {};
 };
 
 struct HardState {
@@ -53,9 +53,9 @@ struct Persist {
   // False: only the commit index moved. It must be in the log before later entries, but nobody
   // waits for Durable(number).
   bool sync = false;
-  std::optional<HardState> hard_state;
-  std::optional<Snapshot> snapshot;
-  std::span<const Entry> entries;
+  std::optional<HardState> hard_state = {};
+  std::optional<Snapshot> snapshot = {};
+  std::span<const Entry> entries = {};
 };
 
 // The log, as consensus sees it. Nothing here may throw or call back into Consensus.
