@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdarg>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -22,6 +25,8 @@ namespace {
 
 // Ranges dropped and not yet compacted; more than these are left to RocksDB's own compactions.
 constexpr std::size_t kReclaimRanges = 4096;
+// A flush that was begun ends sooner, or the disk is stuck.
+constexpr std::chrono::seconds kFlushPatience{60};
 
 rocksdb::Slice ToSlice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
@@ -115,30 +120,68 @@ class RocksSnapshot final : public Snapshot {
   const rocksdb::Snapshot* const snapshot_;
 };
 
-// What RocksDB's background work met last. RocksDB must not heal itself behind our back: that is
-// left to Checkpoint.
-class ErrorListener final : public rocksdb::EventListener {
+// RocksDB's log of itself. It must not go to the disk of the store: once that is full, RocksDB 7.8
+// built with its assertions (as Debian does) ends the process at the second line that it cannot
+// write.
+class NoLog final : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+// What RocksDB's background work met last, and how far it has flushed. RocksDB must not heal itself
+// behind our back: that is left to Checkpoint.
+class Progress final : public rocksdb::EventListener {
  public:
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
-    Set(*error);
+    SetError(*error);
   }
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
                             bool* auto_recovery) override {
     *auto_recovery = false;
   }
+  // The table and its entry in the manifest are durable by now.
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& info) override {
+    SetFlushed(info.largest_seqno);
+  }
 
-  void Set(const rocksdb::Status& error) {
+  void SetError(const rocksdb::Status& error) {
     const std::lock_guard lock(mutex_);
     error_ = error;
+    changed_.notify_all();
   }
-  rocksdb::Status Get() const {
+  rocksdb::Status error() const {
     const std::lock_guard lock(mutex_);
     return error_;
+  }
+  void SetFlushed(rocksdb::SequenceNumber sequence) {
+    const std::lock_guard lock(mutex_);
+    flushed_ = std::max(flushed_, sequence);
+    changed_.notify_all();
+  }
+  void Stop() {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+  // Until all up to `sequence` is flushed, or an error came up.
+  rocksdb::Status AwaitFlushed(rocksdb::SequenceNumber sequence) {
+    std::unique_lock lock(mutex_);
+    const bool ended = changed_.wait_for(lock, kFlushPatience, [this, sequence] {
+      return flushed_ >= sequence || !error_.ok() || stopped_;
+    });
+    if (flushed_ >= sequence) return rocksdb::Status::OK();
+    if (!error_.ok()) return error_;
+    return ended ? rocksdb::Status::ShutdownInProgress() : rocksdb::Status::TimedOut();
   }
 
  private:
   mutable std::mutex mutex_;
+  std::condition_variable changed_;
   rocksdb::Status error_;
+  rocksdb::SequenceNumber flushed_ = 0;
+  bool stopped_ = false;
 };
 
 // Ranges that were dropped, merged where they touch, with about how many bytes they held.
@@ -174,16 +217,17 @@ class DroppedRanges {
 class RocksDbStore final : public Store {
  public:
   RocksDbStore(Executor& core, const RocksDbOptions& options, std::shared_ptr<Database> database,
-               std::shared_ptr<ErrorListener> errors)
+               std::shared_ptr<Progress> progress)
       : core_(core),
         range_deletes_per_flush_(options.range_deletes_per_flush),
         reclaim_bytes_(options.reclaim_bytes),
         database_(std::move(database)),
-        errors_(std::move(errors)),
+        progress_(std::move(progress)),
         checkpoints_([this] { BeginCheckpoint(); }) {}
 
   ~RocksDbStore() override {
     stopping_ = true;  // ends a compaction of ours
+    progress_->Stop();
     // Ends a running flush without finishing it, and waits for RocksDB's own threads: no file is
     // made any more, though snapshots may keep the database open.
     rocksdb::CancelAllBackgroundWork(database_->db.get(), /*wait=*/true);
@@ -192,6 +236,7 @@ class RocksDbStore final : public Store {
   }
 
   Status Write(Batch&& batch) override {
+    if (batch.empty()) return OkStatus();
     rocksdb::WriteBatch writes(batch.bytes() + batch.ops().size() * 8);
     std::size_t range_deletes = 0;
     for (const Batch::Op& op : batch.ops()) {
@@ -248,7 +293,7 @@ class RocksDbStore final : public Store {
 
   Status Verify() override { return Convert(database_->db->VerifyChecksum()); }
 
-  Status Health() const override { return Convert(errors_->Get()); }
+  Status Health() const override { return Convert(progress_->error()); }
 
  private:
   Status Convert(const rocksdb::Status& status) const { return database_->Convert(status); }
@@ -269,20 +314,24 @@ class RocksDbStore final : public Store {
     return it->Valid() ? it->key().ToString() : std::string();
   }
 
-  // Runs on the flusher. A failed flush leaves RocksDB stopped; Resume is nothing when it is not.
+  // Runs on the flusher. A failed flush leaves RocksDB stopped until Resume.
   rocksdb::Status Flush() {
-    rocksdb::Status status = errors_->Get();
+    rocksdb::Status status = progress_->error();
     if (!status.ok()) {
-      errors_->Set(rocksdb::Status::OK());
+      progress_->SetError(rocksdb::Status::OK());
       status = database_->db->Resume();
     }
     if (status.ok()) {
+      const rocksdb::SequenceNumber written = database_->db->GetLatestSequenceNumber();
       rocksdb::FlushOptions options;
       options.wait = true;
       options.allow_write_stall = true;  // writes that meet a stall are answered OVERLOADED
       status = database_->db->Flush(options);
+      // After an earlier failure to resume, Flush of RocksDB 7.8 may answer OK without waiting for
+      // the flush (facebook/rocksdb#8046), so its word is not taken for it.
+      if (status.ok()) status = progress_->AwaitFlushed(written);
     }
-    if (!status.ok()) errors_->Set(status);
+    if (!status.ok()) progress_->SetError(status);
     return status;
   }
 
@@ -328,7 +377,7 @@ class RocksDbStore final : public Store {
   const std::size_t range_deletes_per_flush_;
   const std::uint64_t reclaim_bytes_;
   const std::shared_ptr<Database> database_;
-  const std::shared_ptr<ErrorListener> errors_;
+  const std::shared_ptr<Progress> progress_;
   CheckpointQueue checkpoints_;
   DroppedRanges dropped_;
   std::size_t range_deletes_ = 0;  // since a flush began
@@ -374,8 +423,7 @@ rocksdb::Options ToRocks(const RocksDbOptions& options,
   table.block_cache = cache;
   out.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
 
-  out.info_log_level = rocksdb::WARN_LEVEL;
-  out.keep_log_file_num = 2;
+  out.info_log = std::make_shared<NoLog>();
   out.stats_dump_period_sec = 0;
   out.stats_persist_period_sec = 0;
   return out;
@@ -390,16 +438,17 @@ class RocksDbFactory final : public StoreFactory {
 
   Result<std::unique_ptr<Store>> Open(std::string_view dir, OpenMode mode) override {
     auto database = std::make_shared<Database>();
-    auto errors = std::make_shared<ErrorListener>();
+    auto progress = std::make_shared<Progress>();
     database->dir = options_.root + '/' + std::string(dir);
     rocksdb::Options rocks = ToRocks(options_, cache_, mode);
-    rocks.listeners.push_back(errors);
+    rocks.listeners.push_back(progress);
     rocksdb::DB* db = nullptr;
     const rocksdb::Status opened = rocksdb::DB::Open(rocks, database->dir, &db);
     database->db.reset(db);
     if (!opened.ok()) return database->Convert(opened);
+    progress->SetFlushed(db->GetLatestSequenceNumber());
     std::unique_ptr<Store> store =
-        std::make_unique<RocksDbStore>(core_, options_, std::move(database), std::move(errors));
+        std::make_unique<RocksDbStore>(core_, options_, std::move(database), std::move(progress));
     return store;
   }
 
