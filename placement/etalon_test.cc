@@ -73,6 +73,8 @@ TEST(Etalon, Scenario17SixtyPinsOnATargetOfForty) {
 
 TEST(Etalon, AShardWithAllBucketsPinnedStillReceives) {
   EXPECT_THAT(Etalons({{1, 10, 10}, {1, 90, 0}}), ElementsAre(50u, 50u));
+  // More pinned than there is counts as what there is.
+  EXPECT_THAT(Etalons({{1, 10, 99}, {1, 90, 0}}), ElementsAre(50u, 50u));
 }
 
 TEST(Etalon, PinsAboveTheShareStayAndTheRestIsShared) {

@@ -56,6 +56,7 @@ TEST(Modulus, ContainsGoesDownwardsOnly) {
   EXPECT_TRUE(Contains(B(5, 1), B(11, 2), 3));
   EXPECT_FALSE(Contains(B(2, 1), B(11, 2), 3));
   EXPECT_FALSE(Contains(B(11, 2), B(2, 0), 3));
+  EXPECT_FALSE(Contains(B(1, 1), B(1, 0), 3));
   EXPECT_FALSE(Contains(B(1, 0), B(2, 0), 3));
 }
 

@@ -85,6 +85,8 @@ TEST(Moves, ALockedShardIsNotTouchedAndDoesNotCount) {
   below.locked = true;
   EXPECT_THAT(PlanRoutes({above, below}, kAlways), IsEmpty());
   EXPECT_THAT(PlanRoutes({above, below, S("c", 0, 90)}, kAlways), ElementsAre(Route{"a", "c", 90}));
+  // However far it is from its etalon, it does not start the others.
+  EXPECT_THAT(PlanRoutes({S("a", 101, 100), below, S("c", 99, 100)}, {4, 16, 1}), IsEmpty());
 }
 
 TEST(Moves, PinnedBucketsLimitWhatASourceGives) {
@@ -118,6 +120,13 @@ TEST(Moves, TheBusiestGoFirst) {
   // a needs ten rounds by itself, the others one: its slot may not be left idle for theirs.
   const std::vector<MoveShard> shards = {S("b", 1, 0), S("a", 10, 0), S("c", 1, 0), S("z", 0, 12)};
   EXPECT_THAT(StartableMoves(shards, {1, 1, 0}), ElementsAre(Route{"a", "z", 1}));
+}
+
+TEST(Moves, TiesGoByName) {
+  EXPECT_THAT(StartableMoves({S("b", 2, 1), S("a", 2, 1), S("z", 0, 2)}, {4, 1, 0}),
+              ElementsAre(Route{"a", "z", 1}));
+  EXPECT_THAT(StartableMoves({S("a", 2, 0), S("z", 0, 1), S("y", 0, 1)}, {1, 4, 0}),
+              ElementsAre(Route{"a", "y", 1}));
 }
 
 TEST(Moves, OneSourceServesItsTargetsAlike) {

@@ -58,10 +58,10 @@ Result<View> Apply(const View& current, const TableTask& task, std::uint64_t max
     View next = current;
     for (const Claim& target : task.targets) {
       const auto it = next.shards.find(target.shard);
-      if (it == next.shards.end() || it->second.state != ShardState::kCreating) {
-        return InvalidArgument("the shard '" + target.shard + "' is not Creating");
+      if (it == next.shards.end()) {
+        return InvalidArgument("the target '" + target.shard + "' is not listed");
       }
-      it->second.state = ShardState::kNormal;
+      it->second.state = ShardState::kNormal;  // one that is Normal already: a half-done adoption
     }
     if (source->second.state == ShardState::kSplitting) next.shards.erase(task.source);
     return next;

@@ -97,6 +97,21 @@ TEST(Transition, TheFirstSplitOfAClassicTable) {
   ExpectRefused(Judge(classic, grown, kSplitTask), "never split");
 }
 
+TEST(Transition, TheClassicRuleWrittenOutIsARebase) {
+  DescribeAnswer classic;
+  classic.shard_names = {"s0", "s1"};
+  classic.shard_by = "hash(pk)";
+  EXPECT_EQ(Judge(classic, kBefore, Rebase(2)).verdict, Verdict::kApply);
+  const TableTask of_a_stranger = {TaskKind::kSplit, 4, "s9", {}, {{"t0", {0}}, {"t1", {2}}}};
+  ExpectRefused(Judge(classic, kBefore, of_a_stranger), "'s9' is not listed");
+}
+
+TEST(Transition, AHalfDoneAdoptionIsCompleted) {
+  DescribeAnswer half = kSplit;
+  half.infos[2].state = kNormal;
+  EXPECT_EQ(Judge(half, kAdopted, kAdoptTask).verdict, Verdict::kApply);
+}
+
 TEST(MilvusContract, T15a_ModulusWithoutItsResidues) {
   ExpectRefused(Judge(kBefore, Table(4, {{"s0", kNormal, {0}}, {"s1", kNormal, {1}}}), Rebase(4)),
                 "no shard owns the residue 2");
