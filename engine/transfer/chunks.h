@@ -21,6 +21,7 @@ inline constexpr std::size_t kChunkBytes =
 struct Piece {
   std::string payload;  // serialized v1::ChunkPayload
   std::uint64_t records = 0;
+  std::uint64_t bytes = 0;  // of keys and values
 };
 
 // One pass: all records of ranges, or the present value (or tombstone) of each of some keys.
@@ -37,6 +38,8 @@ class ChunkReader {
   // The next payload, never empty of records; nullopt: everything was read. Not OK: the store
   // failed.
   Result<std::optional<Piece>> Next();
+  // The last piece was the last: the next call of Next would return nullopt.
+  bool exhausted() const { return exhausted_; }
 
  private:
   class Cursor;
@@ -45,6 +48,7 @@ class ChunkReader {
 
   LogTime log_time_;
   std::unique_ptr<Cursor> cursor_;
+  bool exhausted_ = false;
 };
 
 // The ranges of these buckets, sorted, adjacent ones joined.

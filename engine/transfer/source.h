@@ -6,6 +6,7 @@
 // that it opened itself, orders not opened yet, and what it waits for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -69,56 +70,74 @@ class Source {
   std::vector<v1::TransferInfo> Describe() const;
 
  private:
-  struct Job;
+  // An order without OPEN yet: it costs nobody anything.
+  struct Job {
+    StartTransfer order;
+    std::string split_task;
+    std::vector<bucket::BucketEpoch> set;
+    std::uint64_t bytes = 0;
+    SteadyTime give_up_at;
+    SteadyTime send_at;
+    Backoff backoff;
+    Token open = 0;  // proposed
+  };
   struct Transfer;
   struct SplitDriver;
+  using Jobs = std::map<std::uint64_t, Job>;
 
-  bool ready() const;
-  std::uint32_t max_sending() const;
-  bool Locked(const std::string& split_task) const;
+  bool ready() const { return leader_ && state_.applied_term() == term_; }
+  bool Locked(std::string_view split_task) const;
+  Duration MaxFreeze() const;
 
-  void OnRole(const RoleChanged& role);
-  void OnMessage(const v1::TransferMessage& message);
-  void OnReserveReply(const v1::TransferMessage& message);
-  void OnProgress(const v1::TransferMessage& message);
-  void OnAnswer(const v1::TransferMessage& message);
+  // source.cc: events and orders
+  void Handle(const RoleChanged& role);
+  void Handle(const Message& message);
+  void Handle(const Proposed& proposed);
+  void Handle(const StartTransfer& order);
+  void Handle(const CancelOrders& cancel);
+  void Handle(const Suspicion& suspicion);
+  void Handle(const Applied&) {}
+  void Handle(const Wake&) {}
+  void Handle(const RefsReleased&) {}
+  void OnReserveReply(ShardUid from, const v1::ReserveReply& reply);
+  void OnProgress(ShardUid from, const v1::Progress& progress);
+  void OnAnswer(ShardUid from, const v1::Answer& answer);
   void OnNotLeader(ShardUid peer);
-  void OnProposed(const Proposed& proposed);
-  void OnOrder(const StartTransfer& order);
-  void OnCancel(const CancelOrders& cancel);
-  void OnSuspicion(const Suspicion& suspicion);
-
-  // Step 0.
-  Status CheckOrder(const StartTransfer& order, const std::string& split_task) const;
+  Status CheckOrder(const StartTransfer& order, std::string_view split_task,
+                    const Job* self) const;  // step 0
+  void AddJob(StartTransfer order, std::string split_task);
   void DriveJobs();
-  void SendReserve(Job& job);
-  void FinishJob(std::map<std::uint64_t, Job>::iterator job, Status status);
+  Jobs::iterator FinishJob(Jobs::iterator job, Status status);
 
+  // source_drive.cc: transfers from OPEN on
   void DriveTransfers();
   void Drive(const bucket::Outgoing& x, Transfer& t);
   void DriveOpen(const bucket::Outgoing& x, Transfer& t);
   void DriveSending(const bucket::Outgoing& x, Transfer& t);
   void DriveSent(const bucket::Outgoing& x, Transfer& t);
-  void Carry(SourceVerdict verdict, const bucket::Outgoing& x, Transfer& t, std::string_view why);
-  void TryFreeze(const bucket::Outgoing& x, Transfer& t);
+  void ContinueCopy(const bucket::Outgoing& x, Transfer& t);
+  void PumpStream(const bucket::Outgoing& x, Transfer& t, bool may_begin_round);
   void StopDraining(Transfer& t);
-  void PumpStream(const bucket::Outgoing& x, Transfer& t);
-  void Forget(const TransferId& id);
-  void Release(Transfer& t, std::optional<ShardUid> moved);
-  void Judge(const bucket::Outgoing& x, const v1::Answer& answer);
+  void AskAboutSent(const bucket::Outgoing& x, Transfer& t);
+  void JudgeRemoved(const bucket::Outgoing& x, Transfer& t);
+  void Release(const TransferId& id, Transfer& t, std::optional<ShardUid> moved);
+  void Vanished(const TransferId& id, Transfer& t);
   void CheckDoubled(const v1::Answer& answer);
 
+  // source_split.cc
   void DriveSplits();
   void DriveSplit(const bucket::SplitTask& task, SplitDriver& driver);
+  void SplitFailed(const std::string& task, const Status& why);
 
-  Token Proposal(v1::Control control);
-  void ProposeStep(Transfer& t, const TransferId& id, v1::TransferStep::Kind kind,
+  Token ProposeControl(v1::Control control);
+  void ProposeStep(const TransferId& id, Transfer& t, v1::TransferStep::Kind kind,
                    std::string_view why = {});
-  v1::TransferMessage Envelope(ShardUid to) const;
   void Emit(ShardUid to, v1::TransferMessage message, Lane lane = Lane::kControl);
-  void Ask(ShardUid peer, const TransferId& id, std::uint8_t level,
-           const std::vector<std::uint32_t>& buckets);
-  void WakeBy(SteadyTime when);
+  void SendStart(const bucket::Outgoing& x, const Transfer& t);
+  void SendActivate(const bucket::Outgoing& x);
+  std::uint64_t Ask(ShardUid peer, const TransferId* id, std::uint8_t level,
+                    const std::vector<std::uint32_t>& buckets);
+  void WakeBy(SteadyTime when) { out_.wake_at = std::min(out_.wake_at, when); }
 
   const bucket::StateMachine& state_;
   const store::Store& store_;
@@ -129,14 +148,14 @@ class Source {
 
   bool leader_ = false;
   Term term_;
-  std::uint64_t next_number_ = 1;  // tokens, reservations and questions
+  std::uint64_t next_number_ = 1;  // of tokens, reservations and questions
   PeerTerms peers_;
   AlertBook alerts_;
   ByteBudget budget_;
-  std::map<std::uint64_t, Job> jobs_;  // by reservation number
+  Jobs jobs_;  // by the number of their reservation
   std::map<TransferId, Transfer> transfers_;
   std::map<std::string, SplitDriver> splits_;
-  std::map<BucketId, std::uint64_t> suspicions_;  // number of the question
+  std::map<std::uint64_t, ShardUid> suspicions_;  // questions that are about no transfer
 
   // Of the step that runs.
   SteadyTime now_;

@@ -76,6 +76,7 @@ class Stream {
   const bucket::StateMachine& state_;
   const store::Store& store_;
   StreamOptions options_;
+  TransferId id_;
 
   std::unique_ptr<ChunkReader> reader_;  // of the round that is being cut; null: exhausted
   std::set<std::string, std::less<>> dirty_;
@@ -85,14 +86,16 @@ class Stream {
   std::deque<v1::Chunk> unacknowledged_;
   std::size_t unsent_ = 0;  // of its tail: not sent yet
   std::uint64_t unacknowledged_bytes_ = 0;
-  std::uint64_t next_number_ = 1;  // of the chunk to be cut next
+  std::uint64_t acknowledged_ = 1;  // the target's next number
+  std::uint64_t next_number_ = 1;   // of the chunk to be cut next
   std::uint64_t hash_ = 0;
   std::uint64_t records_ = 0;
   std::uint64_t bytes_ = 0;
 
   bool finishing_ = false;
-  bool finished_ = false;
-  int rounds_ = 0;  // begun after the snapshot
+  bool last_round_ = false;  // the round that is being cut began after SENDING
+  bool finished_ = false;    // the last chunk is cut
+  int rounds_ = 0;           // begun after the snapshot
   int flat_ = 0;
   std::uint64_t round_bytes_ = 0;
   std::uint64_t round_records_ = 0;

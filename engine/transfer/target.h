@@ -2,11 +2,12 @@
 // target; and the answers to everybody's questions, which need nothing but the applied state.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,43 +48,49 @@ class Target {
     std::uint64_t bytes = 0;
     std::uint64_t buckets = 0;  // at our level
   };
-  struct Pending {  // what a proposal was for
-    enum class Kind : std::uint8_t { kReceiving, kChunk, kActivate, kOther } kind = Kind::kOther;
-    TransferId id;
-    std::uint64_t chunk = 0;
-    std::size_t bytes = 0;
-  };
+  using ReservationId = std::pair<ShardUid, std::uint64_t>;
 
-  bool ready() const;
-  void OnRole(const RoleChanged& role);
-  void OnMessage(const v1::TransferMessage& message);
-  void OnReserve(const v1::TransferMessage& message);
-  void OnStart(const v1::TransferMessage& message);
-  void OnChunk(const v1::TransferMessage& message);
-  void OnActivate(const v1::TransferMessage& message);
-  void OnQuestion(const v1::TransferMessage& message);
-  void OnAnswer(const v1::TransferMessage& message);
-  void OnProposed(const Proposed& proposed);
+  bool ready() const { return leader_ && state_.applied_term() == term_; }
 
-  // Lock, slots, head-room, level, and whether a bucket is here already. `bytes` 0: unknown.
-  Status CheckRoom(ShardUid from, std::uint8_t level, const std::vector<bucket::BucketEpoch>& set,
-                   std::uint64_t bytes, std::uint64_t limit,
-                   const std::pair<ShardUid, std::uint64_t>& reservation);
+  // target.cc: events
+  void Handle(const RoleChanged& role);
+  void Handle(const Message& message);
+  void Handle(const Proposed& proposed);
+  void Handle(const Applied&) {}
+  void Handle(const Wake&) {}
+  // Not for this machine.
+  void Handle(const StartTransfer&) {}
+  void Handle(const CancelOrders&) {}
+  void Handle(const RefsReleased&) {}
+  void Handle(const Suspicion&) {}
+  void OnReserve(ShardUid from, const v1::Reserve& reserve);
+  void OnStart(ShardUid from, const v1::Start& start);
+  void OnChunk(ShardUid from, const v1::Chunk& chunk);
+  void OnActivate(ShardUid from, const v1::Activate& activate);
+  void OnQuestion(ShardUid from, const v1::Question& question);
+  void OnAnswer(ShardUid from, const v1::Answer& answer);
+  // Whether there is room for a transfer. `own` is its reservation, which does not count against
+  // it.
+  Status CheckRoom(ShardUid from, std::uint32_t level, const std::vector<bucket::BucketEpoch>& set,
+                   std::uint64_t bytes, std::uint64_t limit, const ReservationId& own);
+
+  // target_drive.cc: transfers from RECEIVING on
   void DriveArrivals();
   void Drive(const bucket::Incoming& x, Arrival& a);
+  void DriveReceiving(const bucket::Incoming& x, Arrival& a);
   void ProposeChunks(const bucket::Incoming& x, Arrival& a);
   void Carry(TargetVerdict verdict, const bucket::Incoming& x, Arrival& a, std::string_view why);
-  void AskSource(const bucket::Incoming& x, Arrival& a);
+  void AskSource(const bucket::Incoming& x);
   void DriveRebase();
 
-  Token Proposal(v1::Control control, Pending pending);
+  Token ProposeControl(v1::Control control);
   void ProposeStep(const TransferId& id, Arrival& a, v1::TransferStep::Kind kind,
-                   bool only_unprepared);
-  void SendProgress(const TransferId& id, v1::Progress::State state, std::uint64_t next_number,
-                    const Status& status);
-  void SendProgressOf(const bucket::Incoming& x, Arrival& a);
+                   bool only_unprepared = false);
+  void SendProgress(const TransferId& id, v1::Progress::State state, std::uint64_t next_number = 0,
+                    const Status& status = {});
+  void SendProgressOf(const bucket::Incoming& x);
   void Emit(ShardUid to, v1::TransferMessage message);
-  void WakeBy(SteadyTime when);
+  void WakeBy(SteadyTime when) { out_.wake_at = std::min(out_.wake_at, when); }
 
   const bucket::StateMachine& state_;
   std::function<std::uint64_t()> headroom_;
@@ -93,13 +100,16 @@ class Target {
 
   bool leader_ = false;
   Term term_;
-  std::uint64_t next_number_ = 1;
+  std::uint64_t next_number_ = 1;  // of tokens and questions
   PeerTerms peers_;
   AlertBook alerts_;
-  std::map<std::pair<ShardUid, std::uint64_t>, Reservation> reservations_;
+  std::map<ReservationId, Reservation> reservations_;
   std::map<TransferId, Arrival> arrivals_;
-  std::map<TransferId, Token> starting_;  // RECEIVING proposed
-  std::map<Token, Pending> pending_;
+  struct Starting {
+    Token token = 0;
+    std::uint64_t buckets = 0;  // at our level
+  };
+  std::map<TransferId, Starting> starting_;  // RECEIVING is proposed
   Token rebase_ = 0;
 
   SteadyTime now_;
