@@ -33,43 +33,43 @@ constexpr bool IsReadable(RowStatus s) { return IsWritable(s) || s == RowStatus:
 // A bucket that is here. Its number is at the shard's level.
 struct Row {
   RowStatus status = RowStatus::kActive;
-  Epoch epoch;
-  TransferId transfer;  // empty: none
-  Epoch own_seen;       // QUARANTINED: the proof of a newer owner
+  Epoch epoch = {};
+  TransferId transfer = {};  // empty: none
+  Epoch own_seen = {};       // QUARANTINED: the proof of a newer owner
   bool operator==(const Row&) const = default;
 };
 
 // Kept per bucket, even without a row.
 struct Marks {
-  Epoch own;         // highest epoch that this shard activated
-  Epoch left_epoch;  // of its last SENT
-  TransferId left;
-  ShardUid left_to;
+  Epoch own = {};         // highest epoch that this shard activated
+  Epoch left_epoch = {};  // of its last SENT
+  TransferId left = {};
+  ShardUid left_to = {};
   bool operator==(const Marks&) const = default;
 };
 
 struct BucketEpoch {
   std::uint32_t bucket = 0;
-  Epoch epoch;
+  Epoch epoch = {};
   bool operator==(const BucketEpoch&) const = default;
 };
 
 // Where a transfer of ours goes. Its phase is the status of its rows.
 struct Outgoing {
-  TransferId id;
-  ShardUid target;
-  std::uint8_t level = 0;        // when it opened
-  std::vector<BucketEpoch> set;  // sorted by bucket; epochs e
-  std::string split_task;        // empty: a move
-  LogIndex sending_index;        // of the SENDING entry; 0 before
+  TransferId id = {};
+  ShardUid target = {};
+  std::uint8_t level = 0;             // when it opened
+  std::vector<BucketEpoch> set = {};  // sorted by bucket; epochs e
+  std::string split_task = {};        // empty: a move
+  LogIndex sending_index = {};        // of the SENDING entry; 0 before
 };
 
 // What arrives. `set` is as the source named it (its level, its epochs e); the rows here are at our
 // own level with e+1.
 struct Incoming {
-  TransferId id;
+  TransferId id = {};
   std::uint8_t level = 0;
-  std::vector<BucketEpoch> set;
+  std::vector<BucketEpoch> set = {};
   std::uint64_t next_number = 1;  // of the chunk to be applied next
   std::uint64_t hash = 0;         // ChainChunk over all applied chunks
   std::uint64_t records = 0;
@@ -89,13 +89,13 @@ enum class SplitState : std::uint8_t {
 };
 
 struct SplitTask {
-  std::string task;
-  ShardUid target;
+  std::string task = {};
+  ShardUid target = {};
   SplitState state = SplitState::kPreparing;
-  LogIndex t_switch;  // index of the SENDING that led to SENT; 0 before
-  LogIndex fence;     // index of the SENDING under way, while Fencing
-  TransferId transfer;
-  std::string why;  // Aborted
+  LogIndex t_switch = {};  // index of the SENDING that led to SENT; 0 before
+  LogIndex fence = {};     // index of the SENDING under way, while Fencing
+  TransferId transfer = {};
+  std::string why = {};  // Aborted
 };
 
 // The hash of a chunk sequence, from 0: both sides fold every chunk's number and CRC, the last
