@@ -57,21 +57,47 @@ void StoreSet::Remove(std::string_view name) {
   disk_.Submit({DiskOp::RemoveTree(PathOf(name))}, [](const Status&) {});
 }
 
-Status StoreSet::Open() {
+// Empty: no generation is current.
+Result<std::string> StoreSet::ReadPointer(const std::vector<std::string>& entries,
+                                          std::string_view wanted) {
   const std::string pointer = PathOf(kPointer);
+  std::string name;
   auto text = ReadWhole(disk_, pointer, kPointerLimit);
-  if (!text.ok()) {
-    return text.status().code() == Code::kNotFound ? OkStatus() : text.status();
+  if (text.ok()) {
+    ETALON_ASSIGN_OR_RETURN(name, DecodePointer(pointer, *text));
+  } else if (text.status().code() != Code::kNotFound) {
+    return text.status();
   }
-  ETALON_ASSIGN_OR_RETURN(const std::string name, DecodePointer(pointer, *text));
-  ETALON_ASSIGN_OR_RETURN(const auto entries, disk_.List(dir_));
+  const std::string dir = std::string(wanted) + '/';
+  if (std::find(entries.begin(), entries.end(), dir) == entries.end()) return name;
+  return std::string(wanted);
+}
+
+Status StoreSet::Open(std::string_view wanted) {
+  auto entries = disk_.List(dir_);
+  if (!entries.ok()) {
+    return entries.status().code() == Code::kNotFound ? OkStatus() : entries.status();
+  }
+  ETALON_ASSIGN_OR_RETURN(const std::string name, ReadPointer(*entries, wanted));
+  if (name.empty()) return OkStatus();
   ETALON_ASSIGN_OR_RETURN(current_, factory_.Open(PathOf(name), OpenMode::kExisting));
   current_name_ = name;
-  for (std::string entry : entries) {
+  std::vector<std::string> others;
+  for (std::string entry : *entries) {
     if (entry.back() != '/') continue;
     entry.pop_back();
-    if (IsName(entry) && entry != name) Remove(entry);
+    if (IsName(entry) && entry != name) others.push_back(entry);
   }
+  if (name != wanted) {
+    for (const std::string& other : others) Remove(other);
+    return OkStatus();
+  }
+  // The pointer may still name an older one, which stays until the pointer is durable.
+  disk_.Submit(ReplaceFile(PathOf(kPointer), EncodePointer(name)),
+               [this, alive = std::weak_ptr<void>(alive_), others](const Status& replaced) {
+                 if (alive.expired() || !replaced.ok()) return;  // the next Open does it again
+                 for (const std::string& other : others) Remove(other);
+               });
   return OkStatus();
 }
 

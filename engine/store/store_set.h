@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/status.h"
 #include "common/unique_function.h"
@@ -42,7 +43,11 @@ class StoreSet {
 
   // Once, before everything else. Opens the current generation, if there is one, and has all others
   // removed. Reads the disk synchronously.
-  Status Open();
+  //
+  // `wanted` names a generation that the owner knows to be complete and durable (its log begins at
+  // it). If it is there it becomes the current one, whatever the pointer says: an Activate was cut
+  // short. If it is not there the pointer holds.
+  Status Open(std::string_view wanted = {});
 
   // Null before the first Activate on a blank disk. Changes at a successful Activate, just before
   // its `done`; pointers to the store before it are invalid from then on (its snapshots are not).
@@ -70,6 +75,7 @@ class StoreSet {
   void Remove(std::string_view name);
   void OpenFresh(Status wiped, FreshDone done);
   void Swap(Done done);
+  Result<std::string> ReadPointer(const std::vector<std::string>& entries, std::string_view wanted);
 
   Disk& disk_;
   StoreFactory& factory_;

@@ -89,6 +89,13 @@ TEST_F(StoreSetTest, AnActivatedGenerationIsThereAfterACrash) {
   EXPECT_THAT(Dump(*set->Current()), ElementsAre(std::pair("a", "one"), std::pair("b", "one")));
 }
 
+TEST_F(StoreSetTest, ThePointerHasTheDocumentedBytes) {
+  const auto set = OpenSet();
+  MakeCurrent(*set, "g-000123", "one");
+  EXPECT_EQ(*ReadWhole(harness_->disk(), std::string(kDir) + "/CURRENT"),
+            "g-000123 0000000040c8559b\n");
+}
+
 TEST_F(StoreSetTest, TheCurrentGenerationServesUntilTheNewOneIsActivated) {
   const auto set = OpenSet();
   MakeCurrent(*set, "g-1", "one");
@@ -133,6 +140,35 @@ TEST_F(StoreSetTest, OpenRemovesLeftovers) {
   EXPECT_EQ(set->CurrentName(), "g-1");
   EXPECT_EQ(*set->Current()->Get("a"), "one");
   EXPECT_THAT(Entries(), ElementsAre("CURRENT", "g-1/"));
+}
+
+// The owner's log began at the generation before the pointer to it was durable.
+TEST_F(StoreSetTest, AWantedGenerationTakesThePlaceOfTheOneThePointerNames) {
+  auto set = OpenSet();
+  MakeCurrent(*set, "g-1", "one");
+  Store* fresh = Create(*set, "g-2").value();
+  Fill(*fresh, "two");
+  std::optional<Status> complete;
+  fresh->Checkpoint([&complete](Status status) { complete = std::move(status); });
+  harness_->RunUntil([&complete] { return complete.has_value(); });
+  ASSERT_TRUE(complete->ok());
+  set.reset();
+  harness_->Crash();
+
+  set = NewSet();
+  ASSERT_TRUE(set->Open("g-2").ok());
+  EXPECT_EQ(set->CurrentName(), "g-2");
+  EXPECT_EQ(*set->Current()->Get("a"), "two");
+  harness_->RunUntil([this] { return Entries() == std::vector<std::string>{"CURRENT", "g-2/"}; });
+  set.reset();
+  harness_->Crash();
+  set = OpenSet();
+  EXPECT_EQ(*set->Current()->Get("a"), "two");
+
+  set.reset();
+  set = NewSet();
+  ASSERT_TRUE(set->Open("g-7").ok());  // not there: the pointer holds
+  EXPECT_EQ(set->CurrentName(), "g-2");
 }
 
 TEST_F(StoreSetTest, RefusesWhatCannotBe) {
