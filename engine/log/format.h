@@ -1,5 +1,5 @@
-// Bytes of a log segment, without any file: encoding, and a reader that takes whatever a disk may return.
-// Described in docs/formats.md, "Log segments"; keep both in step.
+// Bytes of a log segment, without any file: encoding, and a reader that takes whatever a disk may
+// return. Described in docs/formats.md, "Log segments"; keep both in step.
 #pragma once
 
 #include <compare>
@@ -19,7 +19,8 @@ inline constexpr std::uint64_t kSegmentHeaderBytes = 48;
 inline constexpr std::uint64_t kRecordHeaderBytes = 32;
 inline constexpr std::uint64_t kMaxPayloadBytes = 1u << 30;
 
-// A record's place: segment number (from 1) and offset of its header in the file. Orders records as they were written.
+// A record's place: segment number (from 1) and offset of its header in the file. Orders records as
+// they were written.
 struct Position {
   std::uint32_t segment = 0;
   std::uint32_t offset = 0;
@@ -33,6 +34,8 @@ struct SegmentHeader {
 };
 
 std::string SegmentName(std::uint32_t number);  // "0000000001.seg"
+// A segment bears this after its name until it is ready to be written to.
+inline constexpr std::string_view kUnfinished = ".new";
 // 0 when `name` is not the name of a segment.
 std::uint32_t SegmentNumber(std::string_view name);
 
@@ -40,7 +43,8 @@ std::string EncodeSegmentHeader(const SegmentHeader& header);
 // DATA_LOSS/CORRUPT, or FAILED_PRECONDITION/NEWER_FORMAT.
 Result<SegmentHeader> DecodeSegmentHeader(std::string_view bytes);
 
-// What one record says: one Persist, preceded in the first record of a segment by the state that it builds on.
+// What one record says: one Persist, preceded in the first record of a segment by the state that it
+// builds on.
 struct Content {
   struct Start {
     LogIndex base_index;  // last entry before this record
@@ -51,8 +55,9 @@ struct Content {
   };
   std::optional<Start> start;
   std::optional<consensus::HardState> hard_state;
-  Term prev_term;                         // of the entry before the first of `entries`
-  std::vector<consensus::Entry> entries;  // consecutive; they replace whatever was there from the first on
+  Term prev_term;  // of the entry before the first of `entries`
+  std::vector<consensus::Entry>
+      entries;  // consecutive; they replace whatever was there from the first on
 };
 
 std::string EncodeContent(const Content& content);
@@ -74,8 +79,8 @@ struct RecordHeader {
 
 // Bytes that a record takes: header, payload, zeros up to a multiple of 8.
 std::uint64_t RecordBytes(std::uint64_t payload_size);
-void AppendRecord(std::string* out, std::uint32_t salt_crc, std::uint64_t sequence, std::uint64_t durable,
-                  std::string_view payload);
+void AppendRecord(std::string* out, std::uint32_t salt_crc, std::uint64_t sequence,
+                  std::uint64_t durable, std::string_view payload);
 // nullopt when these are not the bytes of a record header of that segment.
 std::optional<RecordHeader> DecodeRecordHeader(std::string_view bytes, std::uint32_t salt_crc);
 bool PayloadMatches(const RecordHeader& header, std::string_view payload, std::uint32_t salt_crc);
@@ -92,14 +97,15 @@ class RecordReader {
   // `segment` is the file from its beginning; it outlives the reader.
   RecordReader(std::string_view segment, const SegmentHeader& header);
 
-  // nullopt where the records end: at zeros, at damage, or at a record that does not follow the one before.
+  // nullopt where the records end: at zeros, at damage, or at a record that does not follow the one
+  // before.
   std::optional<Record> Next();
   // Where the next record would start.
   std::uint64_t offset() const { return offset_; }
   // Bytes from offset() to the last that is not zero; 0 after an intact end.
   std::uint64_t Rest() const;
-  // The highest `durable` of any record header of this segment at or after offset(); 0 when there is none. At least
-  // the sequence of a damaged record proves that this record had been durable.
+  // The highest `durable` of any record header of this segment at or after offset(); 0 when there
+  // is none. At least the sequence of a damaged record proves that this record had been durable.
   std::uint64_t DurableInRest() const;
 
  private:

@@ -1,21 +1,24 @@
-// The log of one replica: write-ahead log and replication log in one, as preallocated segment files.
+// The log of one replica: write-ahead log and replication log in one, as preallocated segment
+// files.
 //
 // Format, rules of recovery and what they prove: docs/formats.md, "Log segments".
 //
-// Durability: what Append takes is readable at once and durable when durable(number) is called with a number at least
-// that of the Persist. One disk job is in flight; everything appended meanwhile is the next one, with one sync (group
-// commit). A Persist is one record under one checksum: after a crash all of it is there or nothing, and what is there
-// is always a prefix of what was appended.
+// Durability: what Append takes is readable at once and durable when durable(number) is called with
+// a number at least that of the Persist. One disk job is in flight; everything appended meanwhile
+// is the next one, with one sync (group commit). A Persist is one record under one checksum: after
+// a crash all of it is there or nothing, and what is there is always a prefix of what was appended.
 //
-// Failures: a full disk is an answer one can live with: Health() tells it, what was appended waits in memory, nothing is
-// called durable, the log tries again by itself with jittered backoff. Any other failure of the disk ends the log:
-// failed(status) once, never durable() again, and the owner must end.
+// Failures: a full disk is an answer one can live with: Health() tells it, what was appended waits
+// in memory, nothing is called durable, the log tries again by itself with jittered backoff. Any
+// other failure of the disk ends the log: failed(status) once, never durable() again, and the owner
+// must end.
 //
-// Memory: about 32 bytes for each entry kept, Options::cache_bytes of the newest records, plus whatever is not yet on
-// the disk (the owner bounds it: it refuses proposals while Health() is not OK and watches PendingBytes()).
+// Memory: about 32 bytes for each entry kept, Options::cache_bytes of the newest records, plus
+// whatever is not yet on the disk (the owner bounds it: it refuses proposals while Health() is not
+// OK and watches PendingBytes()).
 //
-// Threads: core executor only. Callbacks run on it, never from inside a call of the log; they may call the log but not
-// destroy it.
+// Threads: core executor only. Callbacks run on it as tasks, never from inside a call of the log
+// (but for snapshot_provider); they may call the log but not destroy it.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +49,8 @@ struct Recovered {
   // Nothing was ever durable in this log. The owner decides by its identity whether that may be.
   bool blank = true;
   consensus::HardState hard_state;
-  // The snapshot that the log starts at; only while nothing after it was trimmed (then First() == index + 1). The owner
-  // needs it when its own state is older than the snapshot.
+  // The snapshot that the log starts at; only while nothing after it was trimmed (then First() ==
+  // index + 1). The owner needs it when its own state is older than the snapshot.
   std::optional<consensus::Snapshot> snapshot;
   LogIndex first{1};
   LogIndex last;
@@ -64,22 +67,26 @@ class SegmentedLog final : public consensus::Log {
   };
 
   struct Callbacks {
-    // What recovered() tells is durable from now on. Until then nothing may be promised on the strength of it: the last
-    // records may be known to this machine's memory only. Always called, once, unless failed() is.
+    // What recovered() tells is durable from now on. Until then nothing may be promised on the
+    // strength of it: the last records may be known to this machine's memory only. Always called,
+    // once, unless failed() is.
     UniqueFunction<void()> ready;
     // Highest number of a Persist with sync that is durable, with all before it.
     UniqueFunction<void(std::uint64_t number)> durable;
     // Entries that Read answered kNotNow for are in memory: to be read from inside this call.
     UniqueFunction<void()> fetched;
     UniqueFunction<void(Status)> failed;
-    // Answers SnapshotFor; may be called from inside a call of the log's reader (that is, of consensus).
-    UniqueFunction<std::optional<consensus::Snapshot>(MemberId to, LogIndex at_least)> snapshot_provider;
+    // Answers SnapshotFor, from inside it. May be empty: there is never one.
+    UniqueFunction<std::optional<consensus::Snapshot>(MemberId to, LogIndex at_least)>
+        snapshot_provider;
   };
 
-  // Recovers synchronously. DATA_LOSS/CORRUPT: the disk counts as lost; FAILED_PRECONDITION/NEWER_FORMAT: written by a
-  // newer version. Both leave the files as they are. What was trimmed away is not looked at: the owner compares First()
-  // with the index of its own state.
-  static Result<std::unique_ptr<SegmentedLog>> Open(Disk& disk, Executor& executor, const Clock& clock, Random random,
+  // Recovers synchronously. DATA_LOSS/CORRUPT: the disk counts as lost;
+  // FAILED_PRECONDITION/NEWER_FORMAT: written by a newer version. Both leave the files as they are.
+  // What was trimmed away is not looked at: the owner compares First() with the index of its own
+  // state.
+  static Result<std::unique_ptr<SegmentedLog>> Open(Disk& disk, Executor& executor,
+                                                    const Clock& clock, Random random,
                                                     Logger& logger, Options options);
   ~SegmentedLog() override;
 
@@ -87,7 +94,8 @@ class SegmentedLog final : public consensus::Log {
   void SetCallbacks(Callbacks callbacks);
 
   const Recovered& recovered() const { return recovered_; }
-  // RESOURCE_EXHAUSTED/DISK_FULL while the disk has no room for what comes next; the final failure after failed().
+  // RESOURCE_EXHAUSTED/DISK_FULL while the disk has no room for what comes next; the final failure
+  // after failed().
   Status Health() const { return writer_->health(); }
   // Appended but not yet durable.
   std::uint64_t PendingBytes() const { return writer_->pending_bytes(); }
@@ -96,12 +104,12 @@ class SegmentedLog final : public consensus::Log {
   std::uint64_t CachedBytes() const { return cached_bytes_; }
   const consensus::HardState& hard_state() const { return hard_state_; }
 
-  // Entries up to here are no longer needed; drops whole segments, so First() may stay below. `up_to` must be applied
-  // and committed. The files go once everything appended so far is durable.
+  // Entries up to here are no longer needed; drops whole segments, so First() may stay below.
+  // `up_to` must be applied and committed. The files go once what is kept is durable on its own.
   void Trim(LogIndex up_to);
 
-  // consensus::Log. Read without may_wait reads from the disk in place; should that fail, it answers kAbsent and
-  // failed() follows.
+  // consensus::Log. Read without may_wait reads from the disk in place; should that fail, it
+  // answers kAbsent and failed() follows.
   LogIndex First() const override { return base_index_.Next(); }
   LogIndex Last() const override { return LogIndex(base_index_.value() + slots_.size()); }
   std::optional<Term> TermAt(LogIndex index) const override;
@@ -120,7 +128,8 @@ class SegmentedLog final : public consensus::Log {
     std::uint32_t data_size;
     consensus::EntryKind kind;
   };
-  // A record whose payload is in memory. Ordered by position; those not yet written are never dropped.
+  // A record whose payload is in memory. Ordered by position; those not yet written are never
+  // dropped.
   struct Cached {
     Position record;
     std::string payload;
@@ -133,16 +142,20 @@ class SegmentedLog final : public consensus::Log {
 
   SegmentedLog(Disk& disk, Executor& executor, Logger& logger, Options options);
 
-  const Slot& SlotAt(LogIndex index) const { return slots_[index.value() - base_index_.value() - 1]; }
-  void CutFrom(LogIndex index);
-  void Index(std::span<const consensus::Entry> entries, Position record, std::uint32_t entries_offset);
-  Status Replay(const Content& content, Position record, std::uint32_t entries_offset);
+  const Slot& SlotAt(LogIndex index) const {
+    return slots_[index.value() - base_index_.value() - 1];
+  }
+  Status Replay(Position record, const Content& content, std::string_view payload);
+  Status FinishReplay(std::uint64_t torn_bytes);
+  void Index(std::span<const consensus::Entry> entries, Position record,
+             std::uint32_t entries_offset);
   void Remember(Position record, std::string payload);
+  void Evict();
   const std::string* InMemory(Position record) const;
   Result<std::string> ReadPayload(Position record);
+  void Want(const Wanted& wanted);
   void Fetch();
-  void Evict();
-  void Fail(Status status);
+  void FailLater(Status status);
 
   Disk& disk_;
   Executor& executor_;
