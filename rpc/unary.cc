@@ -1,5 +1,6 @@
 #include "rpc/unary.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -7,10 +8,14 @@
 
 namespace etalon::rpc {
 
-std::chrono::milliseconds TimeLeft(const grpc::CallbackServerContext& context) {
+std::chrono::milliseconds TimeLeft(const grpc::CallbackServerContext& context, std::uint32_t named_millis) {
+  const std::chrono::milliseconds named(named_millis);
   const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return kDefaultCallTimeout;
-  return std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::system_clock::now());
+  if (deadline == std::chrono::system_clock::time_point::max()) {
+    return named_millis == 0 ? kDefaultCallTimeout : named;
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::system_clock::now());
+  return named_millis == 0 ? left : std::min(left, named);
 }
 
 UnaryCall::UnaryCall(std::shared_ptr<Endpoint> endpoint, grpc::CallbackServerContext* context, Fill fill)

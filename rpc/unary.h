@@ -18,8 +18,9 @@ namespace etalon::rpc {
 
 inline constexpr std::chrono::milliseconds kDefaultCallTimeout{10000};
 
-// Time until the deadline that the caller gave; kDefaultCallTimeout without one. Zero or less: passed.
-std::chrono::milliseconds TimeLeft(const grpc::CallbackServerContext& context);
+// Time that a call has: until the deadline of its caller, but no longer than `named` in the request (0: not named);
+// kDefaultCallTimeout when there is neither. Zero or less: passed.
+std::chrono::milliseconds TimeLeft(const grpc::CallbackServerContext& context, std::uint32_t named_millis = 0);
 
 // A unary call on its way through the node: posted as one NodeMessage from a reply address of its own ("call-99"),
 // answered by the first message to that address, or by DEADLINE_EXCEEDED when `timeout` has passed.
