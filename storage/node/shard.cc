@@ -63,7 +63,7 @@ Shard::~Shard() {
 Result<std::unique_ptr<Shard>> Shard::Open(Env& env, const NodeOptions& options, const Identity& identity,
                                            store::StoreSet& stores, log::SegmentedLog& log, Stats& stats, Host& host) {
   std::unique_ptr<Shard> shard(new Shard(env, options, identity, stores, log, stats, host));
-  shard->calls_ = std::make_unique<Calls>(*shard, stats, shard->random_.Fork());
+  shard->calls_ = std::make_unique<Calls>(static_cast<CallHost&>(*shard), stats, shard->random_.Fork());
   if (options.seed_topology.version() != 0) shard->peers_.SetTopology(options.seed_topology, &env.net);
   if (stores.Current() != nullptr) {
     ETALON_RETURN_IF_ERROR(shard->LoadEngine(*stores.Current()));
@@ -89,7 +89,8 @@ Status Shard::LoadEngine(store::Store& store) {
                                                         ToHex(engine->state->collection().value()) +
                                                         ": nothing was touched");
   }
-  engine->source = std::make_unique<transfer::Source>(*engine->state, store, *this, engine->gate, random_.Fork());
+  engine->source = std::make_unique<transfer::Source>(*engine->state, store, static_cast<RefCounter&>(*this), engine->gate,
+                                                      random_.Fork());
   engine->target = std::make_unique<transfer::Target>(
       *engine->state,
       [this] { return free_bytes_ > 2 * options_.reserve_bytes ? free_bytes_ - 2 * options_.reserve_bytes : 0; },

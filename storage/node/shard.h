@@ -60,6 +60,8 @@ class Shard final : private consensus::Replica::Owner,
   const store::Store& store() const { return *engine_->store; }
   consensus::Replica& replica() { return *replica_; }
   const consensus::Replica& replica() const { return *replica_; }
+  // For tests that look at what is proposed.
+  log::SegmentedLog& log() const { return log_; }
   Calls& calls() { return *calls_; }
   Peers& peers() { return peers_; }
   bool is_leader() const;         // leads and has applied an entry of its term
