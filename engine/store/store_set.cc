@@ -82,22 +82,17 @@ Status StoreSet::Open(std::string_view wanted) {
   if (name.empty()) return OkStatus();
   ETALON_ASSIGN_OR_RETURN(current_, factory_.Open(PathOf(name), OpenMode::kExisting));
   current_name_ = name;
-  std::vector<std::string> others;
+  DiskJob job;
+  // The pointer may still name an older one, which stays until the pointer is durable.
+  if (name == wanted) job = ReplaceFile(PathOf(kPointer), EncodePointer(name));
+  // In the same job, so that a generation made later under one of these names is not removed.
   for (std::string entry : *entries) {
     if (entry.back() != '/') continue;
     entry.pop_back();
-    if (IsName(entry) && entry != name) others.push_back(entry);
+    if (IsName(entry) && entry != name) job.push_back(DiskOp::RemoveTree(PathOf(entry)));
   }
-  if (name != wanted) {
-    for (const std::string& other : others) Remove(other);
-    return OkStatus();
-  }
-  // The pointer may still name an older one, which stays until the pointer is durable.
-  disk_.Submit(ReplaceFile(PathOf(kPointer), EncodePointer(name)),
-               [this, alive = std::weak_ptr<void>(alive_), others](const Status& replaced) {
-                 if (alive.expired() || !replaced.ok()) return;  // the next Open does it again
-                 for (const std::string& other : others) Remove(other);
-               });
+  // Failure is harmless: the next Open tries again.
+  disk_.Submit(std::move(job), [](const Status&) {});
   return OkStatus();
 }
 

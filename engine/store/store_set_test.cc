@@ -171,6 +171,21 @@ TEST_F(StoreSetTest, AWantedGenerationTakesThePlaceOfTheOneThePointerNames) {
   EXPECT_EQ(set->CurrentName(), "g-2");
 }
 
+TEST_F(StoreSetTest, AGenerationMadeAtOnceInThePlaceOfALeftoverStays) {
+  auto set = OpenSet();
+  MakeCurrent(*set, "g-1", "one");
+  Fill(*Create(*set, "g-2").value(), "unfinished");
+  for (const char* wanted : {"", "g-1"}) {
+    set.reset();
+    harness_->Crash();
+    set = NewSet();
+    ASSERT_TRUE(set->Open(wanted).ok());
+    const auto fresh = Create(*set, "g-2");  // before the leftover of Open is gone
+    ASSERT_TRUE(fresh.ok()) << fresh.status().ToString();
+    EXPECT_THAT(Entries(), ElementsAre("CURRENT", "g-1/", "g-2/"));
+  }
+}
+
 TEST_F(StoreSetTest, RefusesWhatCannotBe) {
   const auto set = OpenSet();
   EXPECT_EQ(Activate(*set, "g-1").code(), Code::kFailedPrecondition);
@@ -235,7 +250,7 @@ TEST_F(StoreSetTest, ALostGenerationIsDataLoss) {
 // blank disk and then beside a current one. What Open finds is the old or the new one, whole; the
 // new one once Activate has reported it.
 TEST(StoreSetCrash, AtEveryStep) {
-  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
     for (const bool blank : {true, false}) {
       int old_found = 0;
       int new_found = 0;
