@@ -26,7 +26,7 @@ GrpcTransport::GrpcTransport(std::shared_ptr<Endpoint> endpoint, const Clock& cl
       random_(random),
       options_(std::move(options)),
       to_self_(std::make_shared<std::size_t>(0)),
-      live_(std::make_shared<Live>()) {}
+      pool_(std::make_shared<StreamPool>()) {}
 
 SendResult GrpcTransport::Send(const NodeName& to, Lane lane, std::string bytes) {
   if (bytes.size() + kFrameOverhead > endpoint_->limits().message) {
@@ -40,27 +40,17 @@ SendResult GrpcTransport::Send(const NodeName& to, Lane lane, std::string bytes)
     const std::shared_ptr<Sink> sink = endpoint_->Find(to);
     return sink ? sink->Push(std::move(bytes)) : SendResult::kUnknown;
   }
-  Link& link = found->second.links[lane];
-  if (link.stream && !link.stream->usable()) {
-    if (link.stream->established()) link.backoff.Reset();
-    link.retry_at = clock_.Now() + link.backoff.Next(random_);
-    link.stream.reset();
-  }
-  if (!link.stream) {
-    if (clock_.Now() < link.retry_at) return SendResult::kUnknown;
-    link.stream = Open(to, found->second, lane, link);
-    if (!link.stream) return SendResult::kUnknown;
-  }
-  return link.stream->Push(std::move(bytes));
+  LanePath& path = found->second.paths[lane];
+  if (!path.channel) path.channel = MakeChannel(found->second.address, endpoint_->limits());
+  const auto stream = path.link.Get(clock_.Now(), random_, [&] { return Open(to, lane, path.channel); });
+  return stream ? stream->Push(std::move(bytes)) : SendResult::kUnknown;
 }
 
 void GrpcTransport::SetAddress(const NodeName& node, std::string_view address) {
   const auto found = peers_.find(node);
   if (found != peers_.end()) {
     if (found->second.address == address) return;
-    for (auto& [lane, link] : found->second.links) {
-      if (link.stream) link.stream->Cancel();
-    }
+    for (auto& [lane, path] : found->second.paths) path.link.Cancel();
     peers_.erase(found);
   }
   if (!address.empty()) peers_[node].address = address;
@@ -79,13 +69,11 @@ SendResult GrpcTransport::SendToSelf(Lane lane, std::string bytes) {
   return SendResult::kQueued;
 }
 
-std::shared_ptr<OutgoingStream> GrpcTransport::Open(const NodeName& to, const Peer& peer, Lane lane, Link& link) {
+std::shared_ptr<OutgoingStream> GrpcTransport::Open(const NodeName& to, Lane lane,
+                                                    const std::shared_ptr<grpc::Channel>& channel) {
   const Limits& limits = endpoint_->limits();
-  if (!link.channel) link.channel = MakeChannel(peer.address, limits);
-  std::lock_guard lock(live_->mutex);  // on_end waits for the insertion below
-  if (live_->stopped) return nullptr;
-  auto stream = OutgoingStream::Open({
-      .channel = link.channel,
+  return pool_->Open({
+      .channel = channel,
       .method = options_.method,
       .metadata = {{"etalon-node", options_.self}, {"etalon-lane", std::string(LaneName(lane))}},
       .queue_bound = lane == Lane::kBulk ? limits.bulk_queue : limits.control_queue,
@@ -96,29 +84,11 @@ std::shared_ptr<OutgoingStream> GrpcTransport::Open(const NodeName& to, const Pe
             endpoint->Deliver(to, lane, std::move(messages), std::move(handled));
           },
       .on_end =
-          [endpoint = endpoint_, live = live_, to, lane](const std::shared_ptr<OutgoingStream>& ended,
-                                                         const Status& why) {
+          [endpoint = endpoint_, to, lane](const std::shared_ptr<OutgoingStream>&, const Status& why) {
             endpoint->Log(LogLevel::kInfo, "stream_ended",
                           {{"to", to}, {"lane", LaneName(lane)}, {"why", why.ToString()}});
-            std::lock_guard inner(live->mutex);
-            live->streams.erase(ended);
-            live->changed.notify_all();
           },
   });
-  live_->streams.insert(stream);
-  return stream;
-}
-
-bool GrpcTransport::Stop(Duration limit) {
-  std::set<std::shared_ptr<OutgoingStream>> streams;
-  {
-    std::lock_guard lock(live_->mutex);
-    live_->stopped = true;
-    streams = live_->streams;
-  }
-  for (const auto& stream : streams) stream->Cancel();
-  std::unique_lock lock(live_->mutex);
-  return live_->changed.wait_for(lock, limit, [&] { return live_->streams.empty(); });
 }
 
 }  // namespace etalon::rpc

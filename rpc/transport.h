@@ -1,17 +1,14 @@
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 
 #include "common/random.h"
 #include "env/clock.h"
 #include "env/transport.h"
 #include "rpc/endpoint.h"
-#include "rpc/outgoing_stream.h"
+#include "rpc/stream_pool.h"
 
 namespace etalon::rpc {
 
@@ -40,28 +37,20 @@ class GrpcTransport final : public Transport {
   void SetAddress(const NodeName& node, std::string_view address) override;
 
   // Cancels all outgoing streams and waits for their end; false when `limit` passed first. Later Sends say kUnknown.
-  bool Stop(Duration limit);
+  bool Stop(Duration limit) { return pool_->Stop(limit); }
 
  private:
-  struct Link {
+  struct LanePath {
     std::shared_ptr<grpc::Channel> channel;
-    std::shared_ptr<OutgoingStream> stream;
-    SteadyTime retry_at = SteadyTime::min();
-    Backoff backoff{std::chrono::milliseconds(50), std::chrono::seconds(2)};
+    Link link;
   };
   struct Peer {
     std::string address;
-    std::map<Lane, Link> links;
-  };
-  struct Live {  // streams that gRPC is not done with
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::set<std::shared_ptr<OutgoingStream>> streams;
-    bool stopped = false;
+    std::map<Lane, LanePath> paths;
   };
 
   SendResult SendToSelf(Lane lane, std::string bytes);
-  std::shared_ptr<OutgoingStream> Open(const NodeName& to, const Peer& peer, Lane lane, Link& link);
+  std::shared_ptr<OutgoingStream> Open(const NodeName& to, Lane lane, const std::shared_ptr<grpc::Channel>& channel);
 
   const std::shared_ptr<Endpoint> endpoint_;
   const Clock& clock_;
@@ -69,7 +58,7 @@ class GrpcTransport final : public Transport {
   const Options options_;
   std::map<NodeName, Peer> peers_;
   const std::shared_ptr<std::size_t> to_self_;  // bytes on their way through the executor
-  const std::shared_ptr<Live> live_;
+  const std::shared_ptr<StreamPool> pool_;
 };
 
 }  // namespace etalon::rpc

@@ -1,0 +1,26 @@
+// How the blocking clients call a generated stub.
+#pragma once
+
+#include <grpcpp/client_context.h>
+
+#include <chrono>
+
+#include "common/status.h"
+#include "common/time.h"
+#include "rpc/status_mapping.h"
+
+namespace etalon::rpc {
+
+template <class Stub, class Request, class Response>
+Result<Response> CallUnary(Stub& stub,
+                           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                           const Request& request, Duration timeout) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + timeout);
+  Response response;
+  const grpc::Status status = (stub.*method)(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status, context);
+  return response;
+}
+
+}  // namespace etalon::rpc
