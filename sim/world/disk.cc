@@ -91,6 +91,7 @@ Status SimDisk::Execute(const DiskOp& op) {
     case DiskOp::Kind::kMakeDir:
       return MakeDir(op.path);
     case DiskOp::Kind::kRemoveTree:
+      if (op.path.empty()) return InvalidArgument("the root itself is not removed");
       RemoveTree(op.path);
       return OkStatus();
     case DiskOp::Kind::kSyncDir:
