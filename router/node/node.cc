@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "proto/wire.h"
+#include "router/call/verdict.h"
 
 namespace etalon::router {
 
@@ -342,10 +343,8 @@ void Node::TakeHints(const CallMachine& call, const Status& status) {
     return;
   }
   const Hint& hint = status.hint();
-  switch (status.reason()) {
-    case Reason::kWrongBucket:
-    case Reason::kStaleEpoch:
-    case Reason::kShardRetired: {
+  switch (Judge(status)) {
+    case Verdict::kReroute: {
       const ShardUid at = hint.destination.value_or(
           status.reason() == Reason::kStaleEpoch ? call.asked().shard : ShardUid());
       if (at && hint.epoch && ownership_->Hint(value, {at, *hint.epoch}, now())) {
@@ -355,16 +354,20 @@ void Node::TakeHints(const CallMachine& call, const Status& status) {
       }
       return;
     }
-    case Reason::kTransferIsInProgress:
-    case Reason::kQuarantined:
-      return troubles_.Note(bucket, status.reason(), now());
-    case Reason::kNonMaster:
-    case Reason::kMissingMaster:
+    case Verdict::kNotLeader:
       return TakeHealth(health_.OnNotLeader(now(), call.peer(), hint.leader, hint.term));
-    case Reason::kStaleTopology:
+    case Verdict::kTopology:
       return NoteTopologyVersion(call.peer(), hint.number.value_or(0));
-    default:
-      return;  // the other reasons carry nothing for a router
+    case Verdict::kMoving:
+      return troubles_.Note(bucket, Reason::kTransferIsInProgress, now());
+    case Verdict::kFinal:
+      if (status.reason() == Reason::kQuarantined) {
+        troubles_.Note(bucket, Reason::kQuarantined, now());
+      }
+      return;
+    case Verdict::kBusy:
+    case Verdict::kUnknown:
+      return;
   }
 }
 

@@ -20,16 +20,18 @@ std::string Failure(std::uint64_t id, const v1::Status& status) {
 
 }  // namespace
 
-ClientStream::ClientStream(std::shared_ptr<rpc::Endpoint> endpoint, grpc::CallbackServerContext* context,
-                           CollectionId collection)
-    : ServerStream(std::move(endpoint), context, NodeName(), Lane::kControl), collection_(collection) {}
+ClientStream::ClientStream(std::shared_ptr<rpc::Endpoint> endpoint,
+                           grpc::CallbackServerContext* context, CollectionId collection)
+    : ServerStream(std::move(endpoint), context, NodeName(), Lane::kControl),
+      collection_(collection) {}
 
 Status ClientStream::Accept(std::vector<std::string>* messages) {
   std::vector<std::uint64_t> ids;
   ids.reserve(messages->size());
   v1::ClientCall call;
   for (const std::string& bytes : *messages) {
-    if (!call.ParseFromString(bytes)) return InvalidArgument("a call of this stream is no ClientCall");
+    if (!call.ParseFromString(bytes))
+      return InvalidArgument("a call of this stream is no ClientCall");
     ids.push_back(call.id());
   }
   std::lock_guard lock(mutex_);
@@ -52,12 +54,14 @@ std::optional<std::string> ClientStream::TranslateLocked(std::string bytes) {
   pending_bytes_ -= pending.bytes;
   pending_.erase(found);
   if (answer.reply.size() + kEnvelope > limits_.message) {
-    return Failure(pending.id, ToProto(ResourceExhausted("the result is larger than a message may be: ask for less",
-                                                         Reason::kTooLarge)));
+    return Failure(pending.id, ToProto(ResourceExhausted(
+                                   "the result is larger than a message may be: ask for less",
+                                   Reason::kTooLarge)));
   }
   if (!answer.reply.empty()) return std::string(answer.reply);
   v1::Status status;
-  if (!status.ParseFromArray(answer.status.data(), static_cast<int>(answer.status.size())) || status.code() == 0) {
+  if (!status.ParseFromArray(answer.status.data(), static_cast<int>(answer.status.size())) ||
+      status.code() == 0) {
     status = ToProto(Internal("the router's answer holds neither a reply nor a failure"));
   }
   return Failure(pending.id, status);

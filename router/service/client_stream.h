@@ -12,11 +12,13 @@
 
 namespace etalon::router {
 
-// Router.Pipe: each ClientCall of a frame is a client_request to the node, each client_reply a ClientReply. While too many
-// calls or bytes of this client are unanswered, or its replies are not read, its stream is not read either.
+// Router.Pipe: each ClientCall of a frame is a client_request to the node, each client_reply a
+// ClientReply. While too many calls or bytes of this client are unanswered, or its replies are not
+// read, its stream is not read either.
 class ClientStream final : public rpc::ServerStream {
  public:
-  ClientStream(std::shared_ptr<rpc::Endpoint> endpoint, grpc::CallbackServerContext* context, CollectionId collection);
+  ClientStream(std::shared_ptr<rpc::Endpoint> endpoint, grpc::CallbackServerContext* context,
+               CollectionId collection);
 
  private:
   struct Pending {

@@ -50,13 +50,19 @@ bool GetField(std::string_view* in, Field* field) {
   if (!GetVarint(in, &tag)) return false;
   field->number = tag >> 3;
   switch (tag & 7) {
-    case static_cast<unsigned>(WireType::kVarint): return GetVarint(in, &field->varint);
-    case static_cast<unsigned>(WireType::kFixed64): size = 8; break;
-    case static_cast<unsigned>(WireType::kFixed32): size = 4; break;
+    case static_cast<unsigned>(WireType::kVarint):
+      return GetVarint(in, &field->varint);
+    case static_cast<unsigned>(WireType::kFixed64):
+      size = 8;
+      break;
+    case static_cast<unsigned>(WireType::kFixed32):
+      size = 4;
+      break;
     case static_cast<unsigned>(WireType::kBytes):
       if (!GetVarint(in, &size)) return false;
       break;
-    default: return false;
+    default:
+      return false;
   }
   if (size > in->size()) return false;
   field->bytes = in->substr(0, size);
@@ -67,7 +73,8 @@ bool GetField(std::string_view* in, Field* field) {
 }  // namespace
 
 std::string WrapClientCall(CollectionId collection, std::uint64_t number, std::string_view call) {
-  const std::size_t request_size = 1 + VarintSize(call.size()) + call.size() + 2 + VarintSize(number);
+  const std::size_t request_size =
+      1 + VarintSize(call.size()) + call.size() + 2 + VarintSize(number);
   std::string out;
   out.reserve(request_size + 20);
   PutTag(&out, v1::NodeMessage::kCollectionFieldNumber, WireType::kFixed64);

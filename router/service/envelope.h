@@ -1,4 +1,5 @@
-// The envelope of pipelined calls, read and written without touching what is inside: a router handles many of them.
+// The envelope of pipelined calls, read and written without touching what is inside: a router
+// handles many of them.
 #pragma once
 
 #include <cstdint>

@@ -31,13 +31,15 @@ milliseconds LimitOf(const grpc::CallbackServerContext& context, v1::ClientReque
 template <class Response, class = void>
 struct HasStatus : std::false_type {};
 template <class Response>
-struct HasStatus<Response, std::void_t<decltype(std::declval<Response>().mutable_status())>> : std::true_type {};
+struct HasStatus<Response, std::void_t<decltype(std::declval<Response>().mutable_status())>>
+    : std::true_type {};
 
 }  // namespace
 
 template <class Response>
-grpc::ServerUnaryReactor* RouterService::Serve(grpc::CallbackServerContext* context, v1::ClientRequest request,
-                                               Response* response, v1::ClientResponse::ResponseCase part,
+grpc::ServerUnaryReactor* RouterService::Serve(grpc::CallbackServerContext* context,
+                                               v1::ClientRequest request, Response* response,
+                                               v1::ClientResponse::ResponseCase part,
                                                Response* (v1::ClientResponse::*get)()) {
   const milliseconds timeout = LimitOf(*context, &request);
   request.set_id(1);
@@ -47,9 +49,11 @@ grpc::ServerUnaryReactor* RouterService::Serve(grpc::CallbackServerContext* cont
   const auto read = [response, part, get](const Result<v1::NodeMessage>& reply) {
     ETALON_RETURN_IF_ERROR(reply.status());
     v1::ClientResponse answer;
-    if (!answer.ParseFromString(reply->client_reply())) return Internal("the router's answer cannot be understood");
+    if (!answer.ParseFromString(reply->client_reply()))
+      return Internal("the router's answer cannot be understood");
     ETALON_RETURN_IF_ERROR(FromProto(answer.status()));
-    if (answer.response_case() != part) return Internal("the router answered another question than was asked");
+    if (answer.response_case() != part)
+      return Internal("the router answered another question than was asked");
     *response = std::move(*(answer.*get)());
     return OkStatus();
   };
@@ -70,23 +74,25 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RouterService::Pipe
   return std::make_shared<ClientStream>(endpoint_, context, collection_)->Begin();
 }
 
-#define ETALON_ROUTER_METHOD(Method, Request, Response, field, part, Part)                                            \
-  grpc::ServerUnaryReactor* RouterService::Method(grpc::CallbackServerContext* context, const v1::Request* request, \
-                                                  v1::Response* response) {                                         \
-    v1::ClientRequest call;                                                                                          \
-    *call.mutable_##field() = *request;                                                                              \
-    return Serve(context, std::move(call), response, v1::ClientResponse::Part, &v1::ClientResponse::mutable_##part); \
+#define ETALON_ROUTER_METHOD(Method, Request, Response, field, part, Part)                        \
+  grpc::ServerUnaryReactor* RouterService::Method(                                                \
+      grpc::CallbackServerContext* context, const v1::Request* request, v1::Response* response) { \
+    v1::ClientRequest call;                                                                       \
+    *call.mutable_##field() = *request;                                                           \
+    return Serve(context, std::move(call), response, v1::ClientResponse::Part,                    \
+                 &v1::ClientResponse::mutable_##part);                                            \
   }
 ETALON_ROUTER_METHOD(Call, ClientCall, ClientReply, call, call, kCall)
 ETALON_ROUTER_METHOD(MapCall, MapCallRequest, MapCallResponse, map_call, map_call, kMapCall)
 ETALON_ROUTER_METHOD(Route, RouteRequest, RouteResponse, route, route, kRoute)
 ETALON_ROUTER_METHOD(RouteAll, RouteAllRequest, RouteAllResponse, route_all, route_all, kRouteAll)
 ETALON_ROUTER_METHOD(BucketId, BucketIdRequest, BucketIdResponse, bucket_id, bucket_id, kBucketId)
-ETALON_ROUTER_METHOD(BucketsInfo, RouterBucketsRequest, RouterBucketsResponse, buckets, buckets, kBuckets)
+ETALON_ROUTER_METHOD(BucketsInfo, RouterBucketsRequest, RouterBucketsResponse, buckets, buckets,
+                     kBuckets)
 ETALON_ROUTER_METHOD(Info, RouterInfoRequest, RouterInfoResponse, info, info, kInfo)
 ETALON_ROUTER_METHOD(Sync, SyncRequest, SyncResponse, sync, sync, kSync)
-ETALON_ROUTER_METHOD(DescribeCollection, DescribeCollectionRequest, DescribeCollectionResponse, describe, describe,
-                     kDescribe)
+ETALON_ROUTER_METHOD(DescribeCollection, DescribeCollectionRequest, DescribeCollectionResponse,
+                     describe, describe, kDescribe)
 ETALON_ROUTER_METHOD(ApplyTopology, Topology, Empty, apply_topology, done, kDone)
 #undef ETALON_ROUTER_METHOD
 

@@ -1,0 +1,251 @@
+#include "router/feed/feed.h"
+
+#include <gtest/gtest.h>
+
+namespace etalon::router {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using State = Feed::State;
+
+constexpr ShardUid kShard{0xa};
+const SteadyTime kStart{seconds(100)};
+
+class FeedTest : public testing::Test {
+ protected:
+  // Subscribed to `r1`, list at index 10 of term 5 received at kStart.
+  void GoLive() {
+    Took(feed.Start(kStart, random));
+    v1::FeedMessage list = Message(10, 0);
+    list.set_full(true);
+    ASSERT_TRUE(Took(feed.OnMessage(kStart, to, list, random)).apply);
+    ASSERT_EQ(feed.state(), State::kLive);
+  }
+  // Remembers the subscription that was made.
+  Feed::Output Took(Feed::Output out) {
+    cancelled.clear();
+    asked = false;
+    for (const Feed::Send& send : out.sends) {
+      EXPECT_EQ(send.message.shard(), kShard.value());
+      if (send.message.cancel()) {
+        cancelled = send.to;
+        continue;
+      }
+      asked = true;
+      to = send.to;
+      EXPECT_NE(send.message.subscription(), subscription) << "an old list would be taken for new";
+      subscription = send.message.subscription();
+    }
+    return out;
+  }
+  v1::FeedMessage Message(std::uint64_t index, std::uint64_t previous, std::uint64_t term = 5) {
+    v1::FeedMessage m;
+    m.set_subscription(subscription);
+    m.set_shard(kShard.value());
+    m.set_term(term);
+    m.set_index(index);
+    m.set_previous_index(previous);
+    return m;
+  }
+  v1::FeedMessage Refusal(const NodeName& leader, std::uint64_t term) {
+    v1::FeedMessage m;
+    m.set_subscription(subscription);
+    m.set_shard(kShard.value());
+    m.mutable_status()->set_code(14);
+    m.mutable_status()->set_reason(v1::REASON_NON_MASTER);
+    m.mutable_status()->mutable_hint()->set_leader(leader);
+    m.mutable_status()->mutable_hint()->set_term(term);
+    return m;
+  }
+  Feed::Output Give(const v1::FeedMessage& m, SteadyTime at = kStart) {
+    return Took(feed.OnMessage(at, to, m, random));
+  }
+
+  FeedOptions options;
+  Random random{1};
+  Feed feed{kShard, {"r1", "r2", "r3"}, options};
+  NodeName to;
+  NodeName cancelled;
+  bool asked = false;
+  std::uint64_t subscription = 0;
+};
+
+TEST_F(FeedTest, TakesTheListAndThenDeltasInTheirOrder) {
+  GoLive();
+  EXPECT_TRUE(Give(Message(12, 10)).apply);
+  EXPECT_TRUE(Give(Message(12, 12)).apply) << "a heartbeat at the same index";
+  EXPECT_TRUE(Give(Message(15, 12)).apply);
+  EXPECT_EQ(feed.state(), State::kLive);
+}
+
+TEST_F(FeedTest, WhatComesTwiceOrLateIsDropped) {
+  GoLive();
+  ASSERT_TRUE(Give(Message(12, 10)).apply);
+  EXPECT_FALSE(Give(Message(12, 10)).apply);
+  v1::FeedMessage list = Message(10, 0);
+  list.set_full(true);
+  EXPECT_FALSE(Give(list).apply);
+  EXPECT_EQ(feed.state(), State::kLive);
+}
+
+TEST_F(FeedTest, AGapMeansSubscribeAgainAfterAPause) {
+  GoLive();
+  EXPECT_FALSE(Give(Message(15, 12)).apply);
+  EXPECT_EQ(feed.state(), State::kWaiting);
+  EXPECT_FALSE(asked);
+  EXPECT_GT(feed.wake(), kStart);
+  EXPECT_LE(feed.wake(), kStart + options.backoff_base);
+  Took(feed.OnWake(feed.wake(), random));
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(to, "r1") << "the leader is still known";
+}
+
+TEST_F(FeedTest, ALowerTermMeansSubscribeAgain) {
+  GoLive();
+  EXPECT_FALSE(Give(Message(12, 10, 4)).apply);
+  EXPECT_EQ(feed.state(), State::kWaiting);
+}
+
+TEST_F(FeedTest, SilenceMeansSubscribeElsewhere) {
+  GoLive();
+  ASSERT_TRUE(Give(Message(10, 10), kStart + seconds(1)).apply);
+  EXPECT_EQ(feed.wake(), kStart + seconds(1) + options.silence);
+  Took(feed.OnWake(feed.wake() - milliseconds(1), random));
+  EXPECT_EQ(feed.state(), State::kLive);
+  Took(feed.OnWake(feed.wake(), random));
+  EXPECT_EQ(feed.state(), State::kWaiting);
+  Took(feed.OnWake(feed.wake(), random));
+  EXPECT_EQ(to, "r2");
+  EXPECT_EQ(cancelled, "r1");
+}
+
+TEST_F(FeedTest, AMuteReplicaIsLeftForTheNext) {
+  Took(feed.Start(kStart, random));
+  EXPECT_EQ(to, "r1");
+  Took(feed.OnWake(kStart + options.answer, random));
+  Took(feed.OnWake(feed.wake(), random));
+  EXPECT_EQ(to, "r2");
+}
+
+TEST_F(FeedTest, ARefusalThatNamesTheLeaderIsFollowedAtOnce) {
+  Took(feed.Start(kStart, random));
+  Give(Refusal("r3", 7));
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(to, "r3");
+  Give(Refusal("r2", 6));
+  EXPECT_EQ(feed.state(), State::kWaiting) << "an older term is no news";
+}
+
+TEST_F(FeedTest, ReplicasThatNameEachOtherAreNotAskedInTurnsWithoutAnEnd) {
+  Took(feed.Start(kStart, random));
+  unsigned asks = 1;
+  while (feed.state() == State::kAsking) {
+    ASSERT_LT(asks, 10u);
+    Give(Refusal(to == "r1" ? "r2" : "r1", 7));
+    if (asked) ++asks;
+  }
+  EXPECT_EQ(asks, 4u);
+}
+
+TEST_F(FeedTest, PausesGrowAndAListEndsThem) {
+  Took(feed.Start(kStart, random));
+  SteadyTime now = kStart;
+  Duration longest{};
+  for (int i = 0; i < 20; ++i) {
+    Took(feed.OnWake(feed.wake(), random));  // no answer
+    now = std::max(now, kStart);
+    const SteadyTime before = feed.wake();
+    if (feed.state() == State::kWaiting) {
+      Took(feed.OnWake(before, random));
+      longest = std::max(longest, feed.wake() - before);
+    }
+  }
+  EXPECT_EQ(feed.state(), State::kAsking);
+  v1::FeedMessage list = Message(10, 0);
+  list.set_full(true);
+  ASSERT_TRUE(Give(list, now).apply);
+  Give(Message(15, 12), now);
+  EXPECT_LE(feed.wake() - now, options.backoff_base);
+}
+
+TEST_F(FeedTest, MessagesOfAnotherSubscriptionOrSenderDoNotCount) {
+  GoLive();
+  v1::FeedMessage m = Message(12, 10);
+  EXPECT_FALSE(feed.OnMessage(kStart, "r2", m, random).apply);
+  m.set_subscription(subscription + 1);
+  EXPECT_FALSE(feed.OnMessage(kStart, to, m, random).apply);
+  m = Message(12, 10);
+  m.set_shard(0xb);
+  EXPECT_FALSE(feed.OnMessage(kStart, to, m, random).apply);
+  EXPECT_TRUE(Give(Message(12, 10)).apply);
+}
+
+TEST_F(FeedTest, ADeltaThatOvertakesTheListIsNotTaken) {
+  Took(feed.Start(kStart, random));
+  EXPECT_FALSE(Give(Message(12, 10)).apply);
+  EXPECT_EQ(feed.state(), State::kAsking);
+}
+
+TEST_F(FeedTest, ANewerLeaderIsAskedAtOnceAndTheOldOneIsLeft) {
+  GoLive();
+  Took(feed.OnLeader(kStart, "r2", Term(6), random));
+  EXPECT_EQ(to, "r2");
+  EXPECT_EQ(cancelled, "r1");
+  Took(feed.OnLeader(kStart, "r1", Term(5), random));
+  EXPECT_FALSE(asked) << "of an older term";
+  Took(feed.OnLeader(kStart, "stranger", Term(9), random));
+  EXPECT_FALSE(asked);
+}
+
+TEST_F(FeedTest, TheLeaderThatRefusedIsNotAskedAgainBeforeThePauseEnds) {
+  Took(feed.Start(kStart, random));
+  Give(Refusal("", 5));
+  ASSERT_EQ(feed.state(), State::kWaiting);
+  Took(feed.OnLeader(kStart, "r1", Term(0), random));
+  EXPECT_FALSE(asked);
+  Took(feed.OnLeader(kStart, "r1", Term(6), random));
+  EXPECT_TRUE(asked) << "it has won an election since";
+}
+
+TEST_F(FeedTest, RefreshesAreBounded) {
+  GoLive();
+  Took(feed.Refresh(kStart + milliseconds(10), random));
+  EXPECT_FALSE(asked) << "a list came just now";
+  const SteadyTime wake = feed.wake();
+  EXPECT_GE(wake, kStart + options.refresh_gap);
+  Took(feed.Refresh(kStart + milliseconds(20), random));
+  EXPECT_EQ(feed.wake(), wake) << "one refresh serves all who ask";
+  Took(feed.OnWake(wake, random));
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(to, "r1");
+}
+
+TEST_F(FeedTest, ARefreshCutsALongPauseShort) {
+  Took(feed.Start(kStart, random));
+  for (int i = 0; i < 12; ++i) Took(feed.OnWake(feed.wake(), random));
+  while (feed.state() != State::kWaiting) Took(feed.OnWake(feed.wake(), random));
+  const SteadyTime wake = feed.wake();
+  Took(feed.Refresh(wake - milliseconds(1), random));
+  EXPECT_TRUE(asked || feed.wake() <= wake);
+  EXPECT_EQ(feed.state(), State::kAsking);
+}
+
+TEST_F(FeedTest, StopsAtTheFeeder) {
+  GoLive();
+  Took(feed.Stop());
+  EXPECT_EQ(cancelled, "r1");
+  EXPECT_FALSE(Give(Message(12, 10)).apply);
+}
+
+TEST_F(FeedTest, AFeederThatLeavesTheTopologyIsLeft) {
+  GoLive();
+  Took(feed.SetReplicas(kStart, {"r1", "r4"}, random));
+  EXPECT_FALSE(asked);
+  Took(feed.SetReplicas(kStart, {"r4", "r5"}, random));
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(cancelled, "r1");
+}
+
+}  // namespace
+}  // namespace etalon::router
