@@ -1,4 +1,5 @@
-// The meeting point of one node and its gRPC streams: where received messages go, and where reply addresses lead.
+// The meeting point of one node and its gRPC streams: where received messages go, and where reply
+// addresses lead.
 #pragma once
 
 #include <functional>
@@ -26,8 +27,8 @@ class Sink {
   virtual void BeginClose() = 0;
 };
 
-// Threads: any. Held by shared_ptr by everything that gRPC's threads may touch, so it outlives the node; after Close it
-// reaches neither the node nor its executor.
+// Threads: any. Held by shared_ptr by everything that gRPC's threads may touch, so it outlives the
+// node; after Close it reaches neither the node nor its executor.
 class Endpoint {
  public:
   // The node's entry point; runs on the core executor.
@@ -53,8 +54,8 @@ class Endpoint {
 
   // Asks every sink to end, and lets no new one in.
   void BeginClose();
-  // Nothing is posted after this returns, and tasks posted before do nothing. To be called before the node or its
-  // executor go away, on the core executor or when it does not run.
+  // Nothing is posted after this returns, and tasks posted before do nothing. To be called before
+  // the node or its executor go away, on the core executor or when it does not run.
   void Close();
 
   const Limits& limits() const { return limits_; }

@@ -1,5 +1,5 @@
-// What both ends of a stream of frames do alike: one write in flight, all that queued meanwhile is the next frame; reading
-// stops while too much of what was read is not handled yet.
+// What both ends of a stream of frames do alike: one write in flight, all that queued meanwhile is
+// the next frame; reading stops while too much of what was read is not handled yet.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -16,11 +16,12 @@
 
 namespace etalon::rpc {
 
-// Base: grpc::ClientBidiReactor or grpc::ServerBidiReactor of ByteBuffer (raw bytes, so that a malformed frame can be
-// told from the end of the stream).
+// Base: grpc::ClientBidiReactor or grpc::ServerBidiReactor of ByteBuffer (raw bytes, so that a
+// malformed frame can be told from the end of the stream).
 //
-// Threads: gRPC calls the reactions one at a time for reads and one at a time for writes, both at once; everybody else
-// calls Enqueue and Handled. gRPC never runs a reaction inside Start*, so these are called with the mutex held.
+// Threads: gRPC calls the reactions one at a time for reads and one at a time for writes, both at
+// once; everybody else calls Enqueue and Handled. gRPC never runs a reaction inside Start*, so
+// these are called with the mutex held.
 template <class Base>
 class FrameStream : public Base {
  protected:
@@ -54,7 +55,8 @@ class FrameStream : public Base {
   // Starts the next write if there is something to write and none is in flight.
   void WriteLocked() {
     if (writing_ || closed_ || (outbox_.empty() && !closing_due_)) return;
-    Frame frame{.messages = outbox_.Take(limits_.frame), .closing = std::exchange(closing_due_, false)};
+    Frame frame{.messages = outbox_.Take(limits_.frame),
+                .closing = std::exchange(closing_due_, false)};
     ++counters_.frames_sent;
     counters_.messages_sent += frame.messages.size();
     outgoing_ = EncodeFrame(std::move(frame));

@@ -31,7 +31,8 @@ bool DecodeFrame(grpc::ByteBuffer* buffer, Frame* frame) {
   if (!grpc::SerializationTraits<v1::Frame>::Deserialize(buffer, &message).ok()) return false;
   frame->messages.clear();
   frame->messages.reserve(static_cast<std::size_t>(message.messages_size()));
-  for (std::string& bytes : *message.mutable_messages()) frame->messages.push_back(std::move(bytes));
+  for (std::string& bytes : *message.mutable_messages())
+    frame->messages.push_back(std::move(bytes));
   frame->closing = message.closing();
   return true;
 }

@@ -1,5 +1,6 @@
-// Frames: what travels on every stream of this system. v1::Frame, v1::ClientFrame and v1::ClientReplyFrame have the same
-// bytes (a list of messages, and "closing"), so one codec serves all three.
+// Frames: what travels on every stream of this system. v1::Frame, v1::ClientFrame and
+// v1::ClientReplyFrame have the same bytes (a list of messages, and "closing"), so one codec serves
+// all three.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>

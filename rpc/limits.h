@@ -1,4 +1,5 @@
-// Bounds of everything that queues in this folder, in bytes unless said otherwise, and what is counted.
+// Bounds of everything that queues in this folder, in bytes unless said otherwise, and what is
+// counted.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,8 @@ struct Limits {
   // Waiting in an outgoing stream of each lane: over it Send says kFull.
   std::size_t control_queue = 16u << 20;
   std::size_t bulk_queue = 8u << 20;
-  // Waiting in a stream that somebody else opened: over it the stream is cut, since its owner does not read.
+  // Waiting in a stream that somebody else opened: over it the stream is cut, since its owner does
+  // not read.
   std::size_t reply_queue = 32u << 20;
   // Received on one stream and not yet handled by the node: over it the stream is not read.
   std::size_t unhandled = 8u << 20;

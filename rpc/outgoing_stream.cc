@@ -7,7 +7,8 @@
 namespace etalon::rpc {
 
 OutgoingStream::OutgoingStream(Options options)
-    : FrameStream(options.limits, options.queue_bound, *options.counters), options_(std::move(options)) {}
+    : FrameStream(options.limits, options.queue_bound, *options.counters),
+      options_(std::move(options)) {}
 
 std::shared_ptr<OutgoingStream> OutgoingStream::Open(Options options) {
   auto stream = std::make_shared<OutgoingStream>(std::move(options));
@@ -50,7 +51,8 @@ void OutgoingStream::Received(Frame frame, std::size_t bytes) {
     peer_closes_ = true;
     IdleLocked();
   }
-  options_.on_messages(std::move(frame.messages), [self = shared_from_this(), bytes] { self->Handled(bytes); });
+  options_.on_messages(std::move(frame.messages),
+                       [self = shared_from_this(), bytes] { self->Handled(bytes); });
 }
 
 void OutgoingStream::MalformedLocked() {
@@ -79,8 +81,10 @@ void OutgoingStream::OnReadInitialMetadataDone(bool ok) {
 void OutgoingStream::OnDone(const grpc::Status& status) {
   ++counters_.streams_broken;
   const std::shared_ptr<OutgoingStream> self = std::move(self_);
-  options_.on_end(self, malformed_ ? InvalidArgument("the peer sent bytes that are no frame: are both of one version?")
-                             : FromGrpc(status, context_));
+  options_.on_end(
+      self, malformed_
+                ? InvalidArgument("the peer sent bytes that are no frame: are both of one version?")
+                : FromGrpc(status, context_));
 }
 
 }  // namespace etalon::rpc

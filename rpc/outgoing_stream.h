@@ -15,8 +15,8 @@
 
 namespace etalon::rpc {
 
-// A stream of frames that this side opened. It lives until gRPC is done with it, whoever else holds it; an ended stream
-// is never reused.
+// A stream of frames that this side opened. It lives until gRPC is done with it, whoever else holds
+// it; an ended stream is never reused.
 class OutgoingStream final
     : public FrameStream<grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>,
       public std::enable_shared_from_this<OutgoingStream> {
@@ -28,8 +28,10 @@ class OutgoingStream final
     std::size_t queue_bound = 0;
     Limits limits;
     std::shared_ptr<Counters> counters;
-    // Messages of one frame, on a gRPC thread; `handled` is to be called when they are done with, from any thread.
-    UniqueFunction<void(std::vector<std::string> messages, UniqueFunction<void()> handled)> on_messages;
+    // Messages of one frame, on a gRPC thread; `handled` is to be called when they are done with,
+    // from any thread.
+    UniqueFunction<void(std::vector<std::string> messages, UniqueFunction<void()> handled)>
+        on_messages;
     // Last of all, on a gRPC thread.
     UniqueFunction<void(const std::shared_ptr<OutgoingStream>& stream, const Status& why)> on_end;
   };

@@ -8,8 +8,8 @@
 
 namespace etalon::rpc {
 
-ServerStream::ServerStream(std::shared_ptr<Endpoint> endpoint, grpc::CallbackServerContext* context, NodeName from,
-                           Lane lane)
+ServerStream::ServerStream(std::shared_ptr<Endpoint> endpoint, grpc::CallbackServerContext* context,
+                           NodeName from, Lane lane)
     : FrameStream(endpoint->limits(), endpoint->limits().reply_queue, endpoint->counters()),
       endpoint_(std::move(endpoint)),
       context_(context),
@@ -20,7 +20,8 @@ ServerStream* ServerStream::Begin() {
   self_ = shared_from_this();
   address_ = endpoint_->Register("pipe", self_);
   if (address_.empty()) {
-    return Refuse(Unavailable(Reason::kStorageIsDisabled, "this process is stopping: use another one"));
+    return Refuse(
+        Unavailable(Reason::kStorageIsDisabled, "this process is stopping: use another one"));
   }
   if (from_.empty()) from_ = address_;
   StartSendInitialMetadata();  // tells the peer that the connection is good
@@ -64,17 +65,20 @@ void ServerStream::Received(Frame frame, std::size_t bytes) {
     EndLocked(std::move(status));
     return;
   }
-  endpoint_->Deliver(from_, lane_, std::move(frame.messages), [self = shared_from_this(), bytes] { self->Handled(bytes); });
+  endpoint_->Deliver(from_, lane_, std::move(frame.messages),
+                     [self = shared_from_this(), bytes] { self->Handled(bytes); });
 }
 
 void ServerStream::MalformedLocked() {
   ++counters_.streams_cut;
-  EndLocked(InvalidArgument("a message of this stream is no frame: are both sides of one version?"));
+  EndLocked(
+      InvalidArgument("a message of this stream is no frame: are both sides of one version?"));
 }
 
 void ServerStream::FullLocked() {
   ++counters_.streams_cut;
-  EndLocked(ResourceExhausted("the stream was cut: its answers are not read, read them or send less"));
+  EndLocked(
+      ResourceExhausted("the stream was cut: its answers are not read, read them or send less"));
 }
 
 void ServerStream::IdleLocked() {
@@ -104,9 +108,10 @@ void ServerStream::EndLocked(Status why) {
     FinishLocked(why);
     return;
   }
-  // The peer may never read what is being written, and a status in turn would wait for it for ever: it goes past it.
-  grpc_call_cancel_with_status(context_->c_call(), static_cast<grpc_status_code>(why.code()), why.message().c_str(),
-                               nullptr);
+  // The peer may never read what is being written, and a status in turn would wait for it for ever:
+  // it goes past it.
+  grpc_call_cancel_with_status(context_->c_call(), static_cast<grpc_status_code>(why.code()),
+                               why.message().c_str(), nullptr);
   end_ = std::move(why);
 }
 

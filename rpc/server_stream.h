@@ -14,17 +14,21 @@
 
 namespace etalon::rpc {
 
-// A stream of frames that somebody else opened, with a reply address of its own ("pipe-17") for as long as it lives.
+// A stream of frames that somebody else opened, with a reply address of its own ("pipe-17") for as
+// long as it lives.
 //
-// It ends when the peer half-closed and nothing that it sent waits for an answer; at once when a frame is malformed
-// (INVALID_ARGUMENT) or its reply queue is full (RESOURCE_EXHAUSTED: the peer does not read). It belongs to gRPC from
-// Begin on and destroys itself. Subclasses translate messages: their hooks run with the mutex held unless said otherwise.
-class ServerStream : public FrameStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>,
-                     public Sink,
-                     public std::enable_shared_from_this<ServerStream> {
+// It ends when the peer half-closed and nothing that it sent waits for an answer; at once when a
+// frame is malformed (INVALID_ARGUMENT) or its reply queue is full (RESOURCE_EXHAUSTED: the peer
+// does not read). It belongs to gRPC from Begin on and destroys itself. Subclasses translate
+// messages: their hooks run with the mutex held unless said otherwise.
+class ServerStream
+    : public FrameStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>,
+      public Sink,
+      public std::enable_shared_from_this<ServerStream> {
  public:
   // `from`: what the node sees as the sender; empty: the stream's reply address.
-  ServerStream(std::shared_ptr<Endpoint> endpoint, grpc::CallbackServerContext* context, NodeName from, Lane lane);
+  ServerStream(std::shared_ptr<Endpoint> endpoint, grpc::CallbackServerContext* context,
+               NodeName from, Lane lane);
 
   // What a service method returns.
   ServerStream* Begin();
@@ -35,7 +39,8 @@ class ServerStream : public FrameStream<grpc::ServerBidiReactor<grpc::ByteBuffer
   void BeginClose() override;
 
  protected:
-  // Without the mutex, on a gRPC thread: turns the messages of a frame into NodeMessages. Not OK: the stream ends so.
+  // Without the mutex, on a gRPC thread: turns the messages of a frame into NodeMessages. Not OK:
+  // the stream ends so.
   virtual Status Accept(std::vector<std::string>* messages);
   // Turns a NodeMessage from the node into what the stream carries; nothing: nobody waits for it.
   virtual std::optional<std::string> TranslateLocked(std::string bytes);

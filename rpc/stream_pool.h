@@ -12,7 +12,8 @@
 
 namespace etalon::rpc {
 
-// Opens streams, and knows those that gRPC is not done with, so that their end can be awaited. Threads: any.
+// Opens streams, and knows those that gRPC is not done with, so that their end can be awaited.
+// Threads: any.
 class StreamPool : public std::enable_shared_from_this<StreamPool> {
  public:
   // Null once stopped.
@@ -27,8 +28,8 @@ class StreamPool : public std::enable_shared_from_this<StreamPool> {
   bool stopped_ = false;
 };
 
-// The stream to one address: opened when first needed, and again after it ended, with jittered backoff between. Not
-// thread-safe.
+// The stream to one address: opened when first needed, and again after it ended, with jittered
+// backoff between. Not thread-safe.
 class Link {
  public:
   using Opener = std::function<std::shared_ptr<OutgoingStream>()>;

@@ -12,15 +12,18 @@ constexpr std::size_t kFrameOverhead = 64;
 
 std::string_view LaneName(Lane lane) {
   switch (lane) {
-    case Lane::kControl: return "control";
-    case Lane::kBulk: return "bulk";
+    case Lane::kControl:
+      return "control";
+    case Lane::kBulk:
+      return "bulk";
   }
   ETALON_CHECK(false, "no such lane");
 }
 
 }  // namespace
 
-GrpcTransport::GrpcTransport(std::shared_ptr<Endpoint> endpoint, const Clock& clock, Random random, Options options)
+GrpcTransport::GrpcTransport(std::shared_ptr<Endpoint> endpoint, const Clock& clock, Random random,
+                             Options options)
     : endpoint_(std::move(endpoint)),
       clock_(clock),
       random_(random),
@@ -42,7 +45,8 @@ SendResult GrpcTransport::Send(const NodeName& to, Lane lane, std::string bytes)
   }
   LanePath& path = found->second.paths[lane];
   if (!path.channel) path.channel = MakeChannel(found->second.address, endpoint_->limits());
-  const auto stream = path.link.Get(clock_.Now(), random_, [&] { return Open(to, lane, path.channel); });
+  const auto stream =
+      path.link.Get(clock_.Now(), random_, [&] { return Open(to, lane, path.channel); });
   return stream ? stream->Push(std::move(bytes)) : SendResult::kUnknown;
 }
 
@@ -65,7 +69,8 @@ SendResult GrpcTransport::SendToSelf(Lane lane, std::string bytes) {
   *to_self_ += size;
   std::vector<std::string> messages;
   messages.push_back(std::move(bytes));
-  endpoint_->Deliver(options_.self, lane, std::move(messages), [queued = to_self_, size] { *queued -= size; });
+  endpoint_->Deliver(options_.self, lane, std::move(messages),
+                     [queued = to_self_, size] { *queued -= size; });
   return SendResult::kQueued;
 }
 
@@ -80,11 +85,13 @@ std::shared_ptr<OutgoingStream> GrpcTransport::Open(const NodeName& to, Lane lan
       .limits = limits,
       .counters = std::shared_ptr<Counters>(endpoint_, &endpoint_->counters()),
       .on_messages =
-          [endpoint = endpoint_, to, lane](std::vector<std::string> messages, UniqueFunction<void()> handled) {
+          [endpoint = endpoint_, to, lane](std::vector<std::string> messages,
+                                           UniqueFunction<void()> handled) {
             endpoint->Deliver(to, lane, std::move(messages), std::move(handled));
           },
       .on_end =
-          [endpoint = endpoint_, to, lane](const std::shared_ptr<OutgoingStream>&, const Status& why) {
+          [endpoint = endpoint_, to, lane](const std::shared_ptr<OutgoingStream>&,
+                                           const Status& why) {
             endpoint->Log(LogLevel::kInfo, "stream_ended",
                           {{"to", to}, {"lane", LaneName(lane)}, {"why", why.ToString()}});
           },

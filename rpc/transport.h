@@ -12,31 +12,35 @@
 
 namespace etalon::rpc {
 
-// Transport of one process. A message to a named node goes over a stream of its own for that node and lane, opened by the
-// first Send; a message to a reply address goes back over the stream or call it belongs to.
+// Transport of one process. A message to a named node goes over a stream of its own for that node
+// and lane, opened by the first Send; a message to a reply address goes back over the stream or
+// call it belongs to.
 //
-// A stream that ends drops what is queued on it; the next Send opens another one, after a jittered backoff during which
-// Send says kUnknown. Each lane has its own connection, so that bulk data never stands before a heartbeat. A message to
-// this node itself comes back through the executor.
+// A stream that ends drops what is queued on it; the next Send opens another one, after a jittered
+// backoff during which Send says kUnknown. Each lane has its own connection, so that bulk data
+// never stands before a heartbeat. A message to this node itself comes back through the executor.
 //
 // Threads: Send and SetAddress on the core executor; Stop on any other thread.
 class GrpcTransport final : public Transport {
  public:
   struct Options {
     NodeName self;
-    // What named nodes are asked: "/etalon.v1.Peer/Pipe" by storages, "/etalon.v1.Storage/Pipe" by routers.
+    // What named nodes are asked: "/etalon.v1.Peer/Pipe" by storages, "/etalon.v1.Storage/Pipe" by
+    // routers.
     std::string method;
   };
   static constexpr char kPeerPipe[] = "/etalon.v1.Peer/Pipe";
   static constexpr char kStoragePipe[] = "/etalon.v1.Storage/Pipe";
 
-  GrpcTransport(std::shared_ptr<Endpoint> endpoint, const Clock& clock, Random random, Options options);
+  GrpcTransport(std::shared_ptr<Endpoint> endpoint, const Clock& clock, Random random,
+                Options options);
 
   SendResult Send(const NodeName& to, Lane lane, std::string bytes) override;
   // Another address ends the streams to the old one; an empty one forgets the node.
   void SetAddress(const NodeName& node, std::string_view address) override;
 
-  // Cancels all outgoing streams and waits for their end; false when `limit` passed first. Later Sends say kUnknown.
+  // Cancels all outgoing streams and waits for their end; false when `limit` passed first. Later
+  // Sends say kUnknown.
   bool Stop(Duration limit) { return pool_->Stop(limit); }
 
  private:
@@ -50,7 +54,8 @@ class GrpcTransport final : public Transport {
   };
 
   SendResult SendToSelf(Lane lane, std::string bytes);
-  std::shared_ptr<OutgoingStream> Open(const NodeName& to, Lane lane, const std::shared_ptr<grpc::Channel>& channel);
+  std::shared_ptr<OutgoingStream> Open(const NodeName& to, Lane lane,
+                                       const std::shared_ptr<grpc::Channel>& channel);
 
   const std::shared_ptr<Endpoint> endpoint_;
   const Clock& clock_;

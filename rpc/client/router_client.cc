@@ -23,14 +23,17 @@ struct RouterClient::Impl {
   Stub stub;
 };
 
-RouterClient::RouterClient(const std::string& address) : impl_(new Impl{.stub = Stub(MakeChannel(address))}) {}
+RouterClient::RouterClient(const std::string& address)
+    : impl_(new Impl{.stub = Stub(MakeChannel(address))}) {}
 RouterClient::~RouterClient() = default;
 
 Result<std::string> RouterClient::Call(const v1::ClientCall& call, Duration timeout) {
-  ETALON_ASSIGN_OR_RETURN(v1::ClientReply reply, Unwrapped(CallUnary(impl_->stub, &Stub::Call, call, timeout)));
+  ETALON_ASSIGN_OR_RETURN(v1::ClientReply reply,
+                          Unwrapped(CallUnary(impl_->stub, &Stub::Call, call, timeout)));
   return std::move(*reply.mutable_result());
 }
-Result<v1::MapCallResponse> RouterClient::MapCall(const v1::MapCallRequest& request, Duration timeout) {
+Result<v1::MapCallResponse> RouterClient::MapCall(const v1::MapCallRequest& request,
+                                                  Duration timeout) {
   return CallUnary(impl_->stub, &Stub::MapCall, request, timeout);
 }
 Result<v1::RouteResponse> RouterClient::Route(const v1::Target& target, Duration timeout) {
@@ -57,7 +60,8 @@ Status RouterClient::Sync(Duration timeout) {
   return Unwrapped(CallUnary(impl_->stub, &Stub::Sync, v1::SyncRequest(), timeout)).status();
 }
 Result<v1::DescribeCollectionResponse> RouterClient::DescribeCollection(Duration timeout) {
-  return Unwrapped(CallUnary(impl_->stub, &Stub::DescribeCollection, v1::DescribeCollectionRequest(), timeout));
+  return Unwrapped(
+      CallUnary(impl_->stub, &Stub::DescribeCollection, v1::DescribeCollectionRequest(), timeout));
 }
 Status RouterClient::ApplyTopology(const v1::Topology& topology, Duration timeout) {
   return CallUnary(impl_->stub, &Stub::ApplyTopology, topology, timeout).status();

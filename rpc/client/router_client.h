@@ -10,8 +10,8 @@
 
 namespace etalon::rpc {
 
-// One router, as programs ask it: blocking, each call with a time-out (DEADLINE_EXCEEDED after it). Nothing is retried
-// here: the router does that. Threads: any. For many calls at once: RouterPipe.
+// One router, as programs ask it: blocking, each call with a time-out (DEADLINE_EXCEEDED after it).
+// Nothing is retried here: the router does that. Threads: any. For many calls at once: RouterPipe.
 class RouterClient {
  public:
   explicit RouterClient(const std::string& address);
@@ -24,7 +24,8 @@ class RouterClient {
   Result<v1::RouteResponse> Route(const v1::Target& target, Duration timeout);
   Result<v1::RouteAllResponse> RouteAll(Duration timeout);
   Result<v1::BucketIdResponse> BucketId(const v1::Target& target, Duration timeout);
-  Result<v1::RouterBucketsResponse> BucketsInfo(const v1::RouterBucketsRequest& request, Duration timeout);
+  Result<v1::RouterBucketsResponse> BucketsInfo(const v1::RouterBucketsRequest& request,
+                                                Duration timeout);
   Result<v1::RouterInfoResponse> Info(Duration timeout);
   Status Sync(Duration timeout);
   Result<v1::DescribeCollectionResponse> DescribeCollection(Duration timeout);

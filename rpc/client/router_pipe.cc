@@ -34,16 +34,21 @@ class RouterPipe::State : public std::enable_shared_from_this<State> {
   Status Call(v1::ClientCall call, Duration timeout, Done done) {
     std::lock_guard lock(mutex_);
     const auto stream = link_.Get(Now(), random_, [this] { return Open(); });
-    if (!stream) return Unavailable(Reason::kUnreachableReplicaset, "no connection to the router: try again later");
+    if (!stream)
+      return Unavailable(Reason::kUnreachableReplicaset,
+                         "no connection to the router: try again later");
     const std::uint64_t id = next_id_++;
     const auto millis = std::chrono::ceil<milliseconds>(timeout);
     call.set_id(id);
     call.set_timeout_millis(static_cast<std::uint32_t>(std::max<std::int64_t>(millis.count(), 1)));
     switch (stream->Push(call.SerializeAsString())) {
-      case SendResult::kQueued: break;
-      case SendResult::kFull: return ResourceExhausted("too many calls wait to be sent: wait for replies");
+      case SendResult::kQueued:
+        break;
+      case SendResult::kFull:
+        return ResourceExhausted("too many calls wait to be sent: wait for replies");
       case SendResult::kUnknown:
-        return Unavailable(Reason::kUnreachableReplicaset, "the connection to the router broke: try again");
+        return Unavailable(Reason::kUnreachableReplicaset,
+                           "the connection to the router broke: try again");
     }
     const SteadyTime expires = Now() + millis + kGrace;
     const bool repeatable = call.mode() != v1::MODE_RW || call.request().client() != 0;
@@ -75,12 +80,14 @@ class RouterPipe::State : public std::enable_shared_from_this<State> {
         .limits = limits_,
         .counters = counters_,
         .on_messages =
-            [self = shared_from_this()](std::vector<std::string> messages, UniqueFunction<void()> handled) {
+            [self = shared_from_this()](std::vector<std::string> messages,
+                                        UniqueFunction<void()> handled) {
               for (const std::string& bytes : messages) self->OnReply(bytes);
               handled();
             },
-        .on_end = [self = shared_from_this(), generation](const std::shared_ptr<OutgoingStream>&,
-                                                          const Status& why) { self->OnEnd(generation, why); },
+        .on_end = [self = shared_from_this(), generation](
+                      const std::shared_ptr<OutgoingStream>&,
+                      const Status& why) { self->OnEnd(generation, why); },
     });
   }
 
@@ -123,7 +130,8 @@ class RouterPipe::State : public std::enable_shared_from_this<State> {
       }
     }
     for (const std::uint64_t id : expired) {
-      Fail(id, DeadlineExceeded("the router did not answer in time: the call may still take effect"));
+      Fail(id,
+           DeadlineExceeded("the router did not answer in time: the call may still take effect"));
     }
     std::lock_guard lock(mutex_);
     alarm_.reset();

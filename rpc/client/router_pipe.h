@@ -12,12 +12,13 @@
 
 namespace etalon::rpc {
 
-// Many calls in flight to one router over one stream; calls that queue while a frame is being written travel together.
+// Many calls in flight to one router over one stream; calls that queue while a frame is being
+// written travel together.
 //
-// The stream is opened by the first call and again after it ended, with jittered backoff. A router that stops gracefully
-// answers all calls sent to it; the next call goes to whoever then answers at the address. When a stream breaks its calls
-// fail with UNAVAILABLE: OUTCOME_UNKNOWN if it is a write without request ID, UNREACHABLE_REPLICASET if it may be sent
-// again. Threads: any.
+// The stream is opened by the first call and again after it ended, with jittered backoff. A router
+// that stops gracefully answers all calls sent to it; the next call goes to whoever then answers at
+// the address. When a stream breaks its calls fail with UNAVAILABLE: OUTCOME_UNKNOWN if it is a
+// write without request ID, UNREACHABLE_REPLICASET if it may be sent again. Threads: any.
 class RouterPipe {
  public:
   // Runs exactly once, on a gRPC thread, outside all locks. It must not block.
@@ -28,11 +29,13 @@ class RouterPipe {
   // As Stop, without waiting.
   ~RouterPipe();
 
-  // The call's id and time-out are filled in here. Not OK: refused, `done` will not run: RESOURCE_EXHAUSTED (queue full)
-  // or UNAVAILABLE (backoff, stopped). The time-out is enforced here too, to within 50 ms.
+  // The call's id and time-out are filled in here. Not OK: refused, `done` will not run:
+  // RESOURCE_EXHAUSTED (queue full) or UNAVAILABLE (backoff, stopped). The time-out is enforced
+  // here too, to within 50 ms.
   Status Call(v1::ClientCall call, Duration timeout, Done done);
 
-  // Fails what is in flight and waits for the last `done`; false when `limit` passed first. Not from within a `done`.
+  // Fails what is in flight and waits for the last `done`; false when `limit` passed first. Not
+  // from within a `done`.
   bool Stop(Duration limit);
 
   const Counters& counters() const;

@@ -12,13 +12,15 @@ struct StorageClient::Impl {
   Stub stub;
 };
 
-StorageClient::StorageClient(const std::string& address) : impl_(new Impl{.stub = Stub(MakeChannel(address))}) {}
+StorageClient::StorageClient(const std::string& address)
+    : impl_(new Impl{.stub = Stub(MakeChannel(address))}) {}
 StorageClient::~StorageClient() = default;
 
 Result<v1::InfoResponse> StorageClient::Info(Duration timeout) {
   return CallUnary(impl_->stub, &Stub::Info, v1::InfoRequest(), timeout);
 }
-Result<v1::BucketsInfoResponse> StorageClient::BucketsInfo(const v1::BucketsInfoRequest& request, Duration timeout) {
+Result<v1::BucketsInfoResponse> StorageClient::BucketsInfo(const v1::BucketsInfoRequest& request,
+                                                           Duration timeout) {
   return CallUnary(impl_->stub, &Stub::BucketsInfo, request, timeout);
 }
 Status StorageClient::Form(const v1::FormRequest& request, Duration timeout) {
@@ -39,16 +41,19 @@ Status StorageClient::ApplySettings(const v1::ApplySettingsRequest& request, Dur
 Status StorageClient::Recover(const v1::RecoverRequest& request, Duration timeout) {
   return CallUnary(impl_->stub, &Stub::Recover, request, timeout).status();
 }
-Status StorageClient::ReleaseQuarantine(const v1::ReleaseQuarantineRequest& request, Duration timeout) {
+Status StorageClient::ReleaseQuarantine(const v1::ReleaseQuarantineRequest& request,
+                                        Duration timeout) {
   return CallUnary(impl_->stub, &Stub::ReleaseQuarantine, request, timeout).status();
 }
 Result<v1::SplitTask> StorageClient::Split(const v1::SplitRequest& request, Duration timeout) {
   return CallUnary(impl_->stub, &Stub::Split, request, timeout);
 }
-Result<v1::SplitStatusResponse> StorageClient::SplitStatus(const v1::SplitStatusRequest& request, Duration timeout) {
+Result<v1::SplitStatusResponse> StorageClient::SplitStatus(const v1::SplitStatusRequest& request,
+                                                           Duration timeout) {
   return CallUnary(impl_->stub, &Stub::SplitStatus, request, timeout);
 }
-Result<v1::SplitTask> StorageClient::AbortSplit(const v1::AbortSplitRequest& request, Duration timeout) {
+Result<v1::SplitTask> StorageClient::AbortSplit(const v1::AbortSplitRequest& request,
+                                                Duration timeout) {
   return CallUnary(impl_->stub, &Stub::AbortSplit, request, timeout);
 }
 Status StorageClient::Retire(Duration timeout) {
@@ -69,7 +74,8 @@ Result<v1::RebalancerStateResponse> StorageClient::RebalancerState(Duration time
 Status StorageClient::Checkpoint(Duration timeout) {
   return CallUnary(impl_->stub, &Stub::Checkpoint, v1::CheckpointRequest(), timeout).status();
 }
-Result<v1::ChecksumResponse> StorageClient::Checksum(const v1::ChecksumRequest& request, Duration timeout) {
+Result<v1::ChecksumResponse> StorageClient::Checksum(const v1::ChecksumRequest& request,
+                                                     Duration timeout) {
   return CallUnary(impl_->stub, &Stub::Checksum, request, timeout);
 }
 

@@ -13,7 +13,8 @@ namespace etalon::rpc {
 
 template <class Stub, class Request, class Response>
 Result<Response> CallUnary(Stub& stub,
-                           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                        Response*),
                            const Request& request, Duration timeout) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + timeout);

@@ -8,16 +8,17 @@
 
 namespace etalon::storage {
 
-// Every method of Admin is an admin_call to the node and its admin_reply back. The caller's deadline (10 s without one)
-// goes along as timeout_millis; at the deadline the caller is answered whatever the node does.
+// Every method of Admin is an admin_call to the node and its admin_reply back. The caller's
+// deadline (10 s without one) goes along as timeout_millis; at the deadline the caller is answered
+// whatever the node does.
 class AdminService final : public v1::Admin::CallbackService {
  public:
   AdminService(std::shared_ptr<rpc::Endpoint> endpoint, CollectionId collection)
       : endpoint_(std::move(endpoint)), collection_(collection) {}
 
-#define ETALON_ADMIN_METHOD(Method, Request, Response)                                                 \
-  grpc::ServerUnaryReactor* Method(grpc::CallbackServerContext* context, const v1::Request* request, \
-                                   v1::Response* response) override;
+#define ETALON_ADMIN_METHOD(Method, Request, Response)                   \
+  grpc::ServerUnaryReactor* Method(grpc::CallbackServerContext* context, \
+                                   const v1::Request* request, v1::Response* response) override;
   ETALON_ADMIN_METHOD(Info, InfoRequest, InfoResponse)
   ETALON_ADMIN_METHOD(BucketsInfo, BucketsInfoRequest, BucketsInfoResponse)
   ETALON_ADMIN_METHOD(Form, FormRequest, Empty)
@@ -42,7 +43,8 @@ class AdminService final : public v1::Admin::CallbackService {
  private:
   // Answers with the part of the node's AdminResponse that has the type of `response`.
   template <class Response>
-  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, v1::AdminRequest request, Response* response);
+  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, v1::AdminRequest request,
+                                  Response* response);
 
   const std::shared_ptr<rpc::Endpoint> endpoint_;
   const CollectionId collection_;

@@ -13,8 +13,9 @@ namespace {
 
 std::string Metadata(const grpc::CallbackServerContext& context, const char* name) {
   const auto found = context.client_metadata().find(name);
-  return found == context.client_metadata().end() ? std::string()
-                                                  : std::string(found->second.data(), found->second.size());
+  return found == context.client_metadata().end()
+             ? std::string()
+             : std::string(found->second.data(), found->second.size());
 }
 
 std::optional<Lane> LaneOf(const grpc::CallbackServerContext& context) {
@@ -25,7 +26,9 @@ std::optional<Lane> LaneOf(const grpc::CallbackServerContext& context) {
 }
 
 // A sender by such a name would be answered on somebody else's stream.
-bool IsReplyAddress(const std::string& name) { return name.rfind("pipe-", 0) == 0 || name.rfind("call-", 0) == 0; }
+bool IsReplyAddress(const std::string& name) {
+  return name.rfind("pipe-", 0) == 0 || name.rfind("call-", 0) == 0;
+}
 
 Status ReadReply(const Result<v1::NodeMessage>& message, v1::CallReply* reply) {
   if (!message.ok()) return message.status();
@@ -39,13 +42,16 @@ Status ReadReply(const Result<v1::NodeMessage>& message, v1::CallReply* reply) {
 
 }  // namespace
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PeerService::Pipe(grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PeerService::Pipe(
+    grpc::CallbackServerContext* context) {
   const std::string node = Metadata(*context, "etalon-node");
   const std::optional<Lane> lane = LaneOf(*context);
-  const auto stream = std::make_shared<rpc::ServerStream>(endpoint_, context, node, lane.value_or(Lane::kControl));
+  const auto stream =
+      std::make_shared<rpc::ServerStream>(endpoint_, context, node, lane.value_or(Lane::kControl));
   if (node.empty() || IsReplyAddress(node) || !lane) {
-    return stream->Refuse(InvalidArgument("Peer.Pipe needs the metadata etalon-node (the sender's name) and etalon-lane"
-                                          " (control or bulk)"));
+    return stream->Refuse(InvalidArgument(
+        "Peer.Pipe needs the metadata etalon-node (the sender's name) and etalon-lane"
+        " (control or bulk)"));
   }
   return stream->Begin();
 }
@@ -54,14 +60,16 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StorageService::Pip
     grpc::CallbackServerContext* context) {
   const std::string router = Metadata(*context, "etalon-node");
   const std::optional<Lane> lane = LaneOf(*context);
-  const auto stream = std::make_shared<rpc::ServerStream>(endpoint_, context, NodeName(), lane.value_or(Lane::kControl));
+  const auto stream = std::make_shared<rpc::ServerStream>(endpoint_, context, NodeName(),
+                                                          lane.value_or(Lane::kControl));
   if (!lane) return stream->Refuse(InvalidArgument("the metadata etalon-lane is control or bulk"));
-  endpoint_->Log(LogLevel::kInfo, "router_connected", {{"router", router}, {"peer", context->peer()}});
+  endpoint_->Log(LogLevel::kInfo, "router_connected",
+                 {{"router", router}, {"peer", context->peer()}});
   return stream->Begin();
 }
 
-grpc::ServerUnaryReactor* StorageService::Call(grpc::CallbackServerContext* context, const v1::Call* call,
-                                               v1::CallReply* reply) {
+grpc::ServerUnaryReactor* StorageService::Call(grpc::CallbackServerContext* context,
+                                               const v1::Call* call, v1::CallReply* reply) {
   const std::chrono::milliseconds timeout = rpc::TimeLeft(*context, call->timeout_millis());
   v1::Call inner = *call;
   inner.set_timeout_millis(static_cast<std::uint32_t>(std::max<std::int64_t>(timeout.count(), 0)));

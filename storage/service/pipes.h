@@ -1,4 +1,5 @@
-// The streams that a storage serves: Peer.Pipe to other storages, Storage.Pipe and Storage.Call to routers.
+// The streams that a storage serves: Peer.Pipe to other storages, Storage.Pipe and Storage.Call to
+// routers.
 #pragma once
 
 #include <memory>
@@ -9,26 +10,29 @@
 
 namespace etalon::storage {
 
-// The sender names itself and the lane in the stream's metadata; the node sees that name as the sender.
+// The sender names itself and the lane in the stream's metadata; the node sees that name as the
+// sender.
 class PeerService final : public v1::Peer::WithRawCallbackMethod_Pipe<v1::Peer::Service> {
  public:
   explicit PeerService(std::shared_ptr<rpc::Endpoint> endpoint) : endpoint_(std::move(endpoint)) {}
 
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Pipe(grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Pipe(
+      grpc::CallbackServerContext* context) override;
 
  private:
   const std::shared_ptr<rpc::Endpoint> endpoint_;
 };
 
-// The node sees the stream's or the call's reply address as the sender. Call is a call_frame with one call and without a
-// topology version.
-class StorageService final
-    : public v1::Storage::WithRawCallbackMethod_Pipe<v1::Storage::WithCallbackMethod_Call<v1::Storage::Service>> {
+// The node sees the stream's or the call's reply address as the sender. Call is a call_frame with
+// one call and without a topology version.
+class StorageService final : public v1::Storage::WithRawCallbackMethod_Pipe<
+                                 v1::Storage::WithCallbackMethod_Call<v1::Storage::Service>> {
  public:
   StorageService(std::shared_ptr<rpc::Endpoint> endpoint, CollectionId collection)
       : endpoint_(std::move(endpoint)), collection_(collection) {}
 
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Pipe(grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Pipe(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Call(grpc::CallbackServerContext* context, const v1::Call* call,
                                  v1::CallReply* reply) override;
 
