@@ -47,7 +47,7 @@ struct CStatus {
 };
 struct CProgress {
   std::uint64_t matched;
-  std::uint32_t state, active;
+  std::uint32_t state;
 };
 struct COutput {
   std::uint64_t number;
@@ -342,7 +342,7 @@ RaftStatus Consensus::GetStatus() const {
 std::optional<Progress> Consensus::GetProgress(MemberId member) const {
   CProgress p{};
   if (raft_progress(impl_->node, member.value(), &p) != 0) return std::nullopt;
-  return Progress{LogIndex(p.matched), static_cast<Progress::State>(p.state), p.active != 0};
+  return Progress{LogIndex(p.matched), static_cast<Progress::State>(p.state)};
 }
 
 }  // namespace etalon::consensus

@@ -75,9 +75,8 @@ struct RaftStatus {
 // What a leader knows of a member.
 struct Progress {
   enum class State : std::uint32_t { kProbe = 0, kReplicate = 1, kSnapshot = 2 };
-  LogIndex matched;
+  LogIndex matched;  // 0: it has never answered this leader
   State state = State::kProbe;
-  bool active = false;  // heard from it within the last election timeout
 };
 
 enum class Verdict {

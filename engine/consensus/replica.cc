@@ -75,7 +75,7 @@ void Replica::Start() {
   o.life = life_;
   o.election_ticks = options_.election_ticks;
   o.heartbeat_ticks = options_.heartbeat_ticks;
-  o.vote_holdoff_ticks = options_.vote_holdoff_ticks.value_or(options_.election_ticks);
+  o.vote_holdoff_ticks = options_.election_ticks;
   o.max_committed_bytes = options_.apply_bytes;
   o.max_uncommitted_bytes = options_.uncommitted_bytes;
   consensus_.emplace(o, log_);
@@ -89,6 +89,8 @@ void Replica::Start() {
 
 void Replica::Step(MemberId from, std::string_view payload) {
   if (!consensus_ || blocked_ || payload.empty()) return;
+  if (Contains(members_.voters, from) || Contains(members_.learners, from))
+    heard_[from] = env_.clock.Now();
   const char kind = payload.front();
   payload.remove_prefix(1);
   if (kind == kRaftPayload) {
@@ -176,6 +178,7 @@ bool Replica::ApplyTaken() {
     }
     if (changes) {
       members_ = std::move(change_->members);
+      std::erase_if(heard_, [this](const auto& heard) { return !IsMember(heard.first); });
       change_.reset();
     }
     applied_ = group.back().index;
@@ -283,9 +286,9 @@ Status Replica::NotLeader() const {
 }
 
 Result<Proposed> Replica::Judged(const Proposed& proposed) {
-  Schedule();
   switch (proposed.verdict) {
     case Verdict::kAccepted:
+      Schedule();
       return proposed;
     case Verdict::kNotLeader:
       return NotLeader();
@@ -337,7 +340,7 @@ Result<Proposed> Replica::AddVoter(MemberId member, std::string_view context) {
 
 Result<Proposed> Replica::Remove(MemberId member, std::string_view context) {
   if (!Leads()) return NotLeader();
-  if (!Contains(members_.voters, member) && !Contains(members_.learners, member)) {
+  if (!IsMember(member)) {
     return NotFound("it is no member of this shard");
   }
   return Judged(consensus_->Remove(member, context));
@@ -345,8 +348,10 @@ Result<Proposed> Replica::Remove(MemberId member, std::string_view context) {
 
 Status Replica::CheckCaughtUp(MemberId member) const {
   const std::optional<Progress> progress = consensus_->GetProgress(member);
-  if (!progress || !progress->active)
+  if (!progress || !HeardLately(member))
     return Unavailable(Reason::kNone, "nothing was heard from it lately");
+  if (!progress->matched)
+    return Unavailable(Reason::kNone, "it has not taken an entry from this leader yet");
   const std::uint64_t lag = log_.Last().value() - std::min(log_.Last(), progress->matched).value();
   if (progress->state == Progress::State::kSnapshot || lag > options_.caught_up_entries) {
     return Unavailable(Reason::kNone,
@@ -433,11 +438,20 @@ void Replica::ReadBarrier(Deadline deadline, UniqueFunction<void(Status)> done) 
   Schedule();
 }
 
+bool Replica::IsMember(MemberId id) const {
+  return Contains(members_.voters, id) || Contains(members_.learners, id);
+}
 bool Replica::Leads() const { return consensus_ && consensus_->GetStatus().role == Role::kLeader; }
 bool Replica::HasLease() const { return lease_.Has(env_.clock.Now()); }
 RaftStatus Replica::status() const { return consensus_ ? consensus_->GetStatus() : RaftStatus{}; }
 std::optional<Progress> Replica::GetProgress(MemberId member) const {
   return consensus_ ? consensus_->GetProgress(member) : std::nullopt;
+}
+
+bool Replica::HeardLately(MemberId member) const {
+  const auto heard = heard_.find(member);
+  const auto timeout = options_.tick * static_cast<Duration::rep>(options_.election_ticks);
+  return heard != heard_.end() && env_.clock.Now() - heard->second < timeout;
 }
 
 }  // namespace etalon::consensus

@@ -63,7 +63,6 @@ class Replica {
         1'000;  // a learner may become a voter when it lacks at most so many
     std::size_t outgoing_snapshots = 2;
     SnapshotStreamOptions snapshot;
-    std::optional<std::uint64_t> vote_holdoff_ticks;  // election_ticks if unset; for tests
   };
 
   // What the owner of the state machine does for the replica. Nothing here may destroy the replica;
@@ -144,6 +143,8 @@ class Replica {
   RaftStatus status() const;
   const Members& members() const { return members_; }  // as of applied
   std::optional<Progress> GetProgress(MemberId member) const;
+  // Something came from that member within the shortest election timeout.
+  bool HeardLately(MemberId member) const;
   bool stalled() const { return stalled_; }  // no ticks: the disk hangs, or Apply failed
 
  private:
@@ -177,6 +178,7 @@ class Replica {
   void TrimLog();
 
   bool Leads() const;
+  bool IsMember(MemberId id) const;
   Status NotLeader() const;
   Result<Proposed> Judged(const Proposed& proposed);
   Status CheckCaughtUp(MemberId member) const;
@@ -231,6 +233,7 @@ class Replica {
 
   std::uint64_t next_tag_ = 1;
   ReadQueue reads_;
+  std::map<MemberId, SteadyTime> heard_;  // members only
   std::optional<Handover> handover_;
 
   std::uint64_t next_snapshot_ = 1;

@@ -85,7 +85,6 @@ pub struct CStatus {
 pub struct CProgress {
     pub matched: u64,
     pub state: u32,
-    pub active: u32,
 }
 /// What `raft_take` hands out: first what must reach the log, then the rest.
 #[repr(C)]

@@ -559,7 +559,7 @@ pub extern "C" fn raft_progress(n: &Node, member: u64, out: &mut CProgress) -> i
         ProgressState::Replicate => 1,
         ProgressState::Snapshot => 2,
     };
-    *out = CProgress { matched: p.matched, state, active: p.recent_active as u32 };
+    *out = CProgress { matched: p.matched, state };
     0
 }
 /// what: 0 unreachable, 1 snapshot arrived, 2 snapshot failed.
