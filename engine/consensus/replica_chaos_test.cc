@@ -185,7 +185,6 @@ TEST(ReplicaChaos, NothingIsLostAndNoReadIsStale) {
   EXPECT_GT(sum.lease_reads, 2000u);
   EXPECT_GT(sum.reads, sum.lease_reads);
   EXPECT_GT(sum.restores, 0u);
-              sum.lease_reads, sum.restores, sum.late_swaps);
 }
 
 TEST(ReplicaChaos, TheSameSeedGivesTheSameHistory) {
