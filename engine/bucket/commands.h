@@ -81,7 +81,4 @@ class Commands {
   RequestIds& requests_;
 };
 
-// Whether a topology is well-formed by itself. INVALID_ARGUMENT/INVALID_CFG.
-Status CheckTopology(const v1::Topology& topology);
-
 }  // namespace etalon::bucket

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/bucket/commands.h"
+#include "engine/bucket/topology_rules.h"
 
 namespace etalon::bucket {
 namespace {
@@ -70,8 +71,7 @@ Status CheckTopology(const v1::Topology& topology) {
   return OkStatus();
 }
 
-Status Commands::SetTopology(const v1::Topology& topology) {
-  const v1::Topology& old = state_.topology();
+Status CheckTopologyChange(const v1::Topology& old, const v1::Topology& topology) {
   bool again = false;
   ETALON_RETURN_IF_ERROR(CheckVersion("topology", old, topology, &again));
   if (again) return OkStatus();
@@ -96,7 +96,12 @@ Status Commands::SetTopology(const v1::Topology& topology) {
   }
   if (old.complete() && !topology.complete())
     return Invalid("a complete collection stays complete");
-  state_.SetTopology(topology);
+  return OkStatus();
+}
+
+Status Commands::SetTopology(const v1::Topology& topology) {
+  ETALON_RETURN_IF_ERROR(CheckTopologyChange(state_.topology(), topology));
+  if (topology.version() > state_.topology().version()) state_.SetTopology(topology);
   return OkStatus();
 }
 

@@ -153,7 +153,7 @@ v1::AdminResponse Admin::SplitStatus(const v1::SplitStatusRequest& request) cons
 
 void Admin::ApplyTopology(const v1::ApplyTopologyRequest& request, Done done) {
   if (!shard_.is_leader()) return done(AdminFailure(shard_.NotLeader()));
-  const Status check = bucket::CheckTopology(shard_.state().topology(), request.topology(), shard_.state().shard());
+  const Status check = bucket::CheckTopologyChange(shard_.state().topology(), request.topology());
   if (!check.ok() || request.dry_run()) return done(check.ok() ? AdminDone() : AdminFailure(check));
   if (request.topology().version() == shard_.state().topology().version()) return done(AdminDone());
   v1::Control control;
