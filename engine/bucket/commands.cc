@@ -154,7 +154,7 @@ Status Commands::Retire() {
 Status Commands::Quarantine(const v1::Quarantine& command) {
   ETALON_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> buckets,
                           Name(command.bucket(), command.level()));
-  if (command.own_seen() <= command.epoch() || command.own_seen() + 1 >= kEpochEnd) {
+  if (command.own_seen() <= command.epoch() || command.own_seen() >= kEpochEnd - 1) {
     return InvalidArgument("a quarantine needs proof of a higher epoch");
   }
   for (const std::uint32_t bucket : buckets) {

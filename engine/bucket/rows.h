@@ -62,6 +62,7 @@ struct Outgoing {
   std::vector<BucketEpoch> set = {};  // sorted by bucket; epochs e
   std::string split_task = {};        // empty: a move
   LogIndex sending_index = {};        // of the SENDING entry; 0 before
+  bool operator==(const Outgoing&) const = default;
 };
 
 // What arrives. `set` is as the source named it (its level, its epochs e); the rows here are at our
@@ -77,6 +78,7 @@ struct Incoming {
   bool prepared = false;
   // What arrived is not what the source sent: takes no more chunks; the source must abort.
   bool mismatch = false;
+  bool operator==(const Incoming&) const = default;
 };
 
 enum class SplitState : std::uint8_t {
@@ -96,6 +98,7 @@ struct SplitTask {
   LogIndex fence = {};     // index of the SENDING under way, while Fencing
   TransferId transfer = {};
   std::string why = {};  // Aborted
+  bool operator==(const SplitTask&) const = default;
 };
 
 // The hash of a chunk sequence, from 0: both sides fold every chunk's number and CRC, the last

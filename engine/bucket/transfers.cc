@@ -28,7 +28,7 @@ Result<std::vector<BucketEpoch>> ParseSet(const Repeated& in, std::uint64_t modu
   std::vector<BucketEpoch> set;
   set.reserve(static_cast<std::size_t>(in.size()));
   for (const v1::BucketEpoch& member : in) {
-    if (member.bucket() >= modulus || member.epoch() == 0 || member.epoch() + 1 >= kEpochEnd) {
+    if (member.bucket() >= modulus || member.epoch() == 0 || member.epoch() >= kEpochEnd - 1) {
       return InvalidArgument("a set names bucket " + std::to_string(member.bucket()) +
                              " with epoch " + std::to_string(member.epoch()) + " of modulus " +
                              std::to_string(modulus));
