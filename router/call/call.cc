@@ -38,7 +38,7 @@ CallMachine::Output CallMachine::SendTo(SteadyTime now, const NodeName& to, cons
 }
 
 CallMachine::Output CallMachine::Pause(SteadyTime now, WaitFor what, Random& random, Ask ask,
-                                          ShardUid shard) {
+                                       ShardUid shard) {
   hops_ = 0;
   tried_.clear();
   until_ = std::min(traits_.deadline, now + backoff_.Next(random));
@@ -62,7 +62,8 @@ CallMachine::Output CallMachine::Expired() {
             Ask::kNothing,
             {}};
   }
-  if (last_.ok()) return {Finish{DeadlineExceeded(tries + " without an answer")}, Ask::kNothing, {}};
+  if (last_.ok())
+    return {Finish{DeadlineExceeded(tries + " without an answer")}, Ask::kNothing, {}};
   return {Finish{Status(Code::kDeadlineExceeded, last_.reason(),
                         tries + "; the last: " + last_.message(), last_.hint())},
           Ask::kNothing,

@@ -25,7 +25,7 @@ class Routing {
  public:
   virtual ~Routing() = default;
   virtual std::optional<Owner> Find(RoutingValue value) const = 0;
-  virtual bool Knows(ShardUid shard) const = 0;  // the topology names it
+  virtual bool Knows(ShardUid shard) const = 0;                      // the topology names it
   virtual std::optional<NodeName> Leader(ShardUid shard) const = 0;  // known, and not down
   // A replica that may answer the read and is not among `tried`.
   virtual std::optional<NodeName> Reader(ShardUid shard, v1::Mode mode,
@@ -115,8 +115,9 @@ class CallMachine {
   Backoff backoff_;
   Owner asked_;
   NodeName peer_;
-  std::vector<NodeName> tried_;  // replicas of asked_.shard in this round; reads off the leader only
-  Status last_;                  // of the last answer that was not final
+  std::vector<NodeName>
+      tried_;    // replicas of asked_.shard in this round; reads off the leader only
+  Status last_;  // of the last answer that was not final
   SteadyTime until_;
   unsigned tries_ = 0;
   unsigned hops_ = 0;

@@ -38,7 +38,8 @@ class World final : public Routing {
 
   std::optional<Owner> owner = Owner{kA, Epoch(3)};
   std::map<ShardUid, NodeName> leaders = {{kA, "a1"}, {kB, "b1"}};
-  std::map<ShardUid, std::vector<NodeName>> readers = {{kA, {"a2", "a3", "a1"}}, {kB, {"b2", "b1"}}};
+  std::map<ShardUid, std::vector<NodeName>> readers = {{kA, {"a2", "a3", "a1"}},
+                                                       {kB, {"b2", "b1"}}};
 };
 
 class CallTest : public testing::Test {
@@ -94,8 +95,8 @@ TEST_F(CallTest, GoesToTheLeaderWithTheEpochAndFinishesWithTheAnswer) {
 TEST_F(CallTest, AFinalRefusalIsTheAnswer) {
   auto call = Write();
   (void)call.Start(kStart, world, random);
-  const Status s = Result(call.OnReply(
-      kStart, FailedPrecondition(Reason::kConditionFailed, "no"), world, random));
+  const Status s = Result(
+      call.OnReply(kStart, FailedPrecondition(Reason::kConditionFailed, "no"), world, random));
   EXPECT_EQ(s.reason(), Reason::kConditionFailed);
 }
 
@@ -232,8 +233,7 @@ TEST_F(CallTest, AStorageThatDoesNotKnowTheOutcomeIsBelieved) {
   const Status unknown = Unavailable(Reason::kOutcomeUnknown, "lost leadership");
   auto call = Write();
   (void)call.Start(kStart, world, random);
-  EXPECT_EQ(Result(call.OnReply(kStart, unknown, world, random)).reason(),
-            Reason::kOutcomeUnknown);
+  EXPECT_EQ(Result(call.OnReply(kStart, unknown, world, random)).reason(), Reason::kOutcomeUnknown);
   auto safe = SafeWrite();
   (void)safe.Start(kStart, world, random);
   EXPECT_EQ(Waits(safe.OnReply(kStart, unknown, world, random)), WaitFor::kBackoff);
@@ -281,9 +281,8 @@ TEST_F(CallTest, AShortDeadlineLeavesTimeForASecondReplica) {
 }
 
 TEST_F(CallTest, AReadAsksEveryReplicaBeforeItWaits) {
-  for (const Status& refusal :
-       {Wrong(), Moving(), NotLeader(), ResourceExhausted("busy"),
-        Unavailable(Reason::kStorageIsDisabled, "starting")}) {
+  for (const Status& refusal : {Wrong(), Moving(), NotLeader(), ResourceExhausted("busy"),
+                                Unavailable(Reason::kStorageIsDisabled, "starting")}) {
     auto call = Read();
     auto out = call.Start(kStart, world, random);
     std::string order;

@@ -29,8 +29,8 @@ void MapMachine::Again(std::uint32_t bucket, std::uint8_t level) {
   again_.push_back({level, bucket});
 }
 
-void MapMachine::Record(std::uint32_t bucket, std::uint8_t level, ShardUid shard,
-                        v1::Status status, std::string result) {
+void MapMachine::Record(std::uint32_t bucket, std::uint8_t level, ShardUid shard, v1::Status status,
+                        std::string result) {
   bytes_ += result.size();
   v1::MapResult& out = *response_.add_results();
   out.set_level(level);
@@ -155,19 +155,18 @@ v1::MapCallResponse MapMachine::Result(SteadyTime now) {
   if (missing != 0) {
     // Buckets of a run that is still out may have been run.
     if (request_.write() && (lost_ != 0 || !out_.empty())) {
-      last_ = Unavailable(Reason::kOutcomeUnknown,
-                          "of some buckets it is not known whether the function ran; the last: " +
-                              last_.message());
+      last_ = Unavailable(
+          Reason::kOutcomeUnknown,
+          "of some buckets it is not known whether the function ran; the last: " + last_.message());
     } else if (last_.ok()) {
       last_ = DeadlineExceeded("the deadline passed");
     }
     const Code code = now >= deadline_ && last_.reason() != Reason::kOutcomeUnknown
                           ? Code::kDeadlineExceeded
                           : last_.code();
-    *response_.mutable_status() = ToProto(
-        Status(code, last_.reason(), fmt::format("{} buckets have no result; ", missing) +
-                                         last_.message(),
-               last_.hint()));
+    *response_.mutable_status() = ToProto(Status(
+        code, last_.reason(), fmt::format("{} buckets have no result; ", missing) + last_.message(),
+        last_.hint()));
     if (!request_.partial()) response_.clear_results();
   }
   response_.set_missing(missing);
@@ -230,7 +229,8 @@ MapMachine::Output MapMachine::OnLost(SteadyTime now, std::uint64_t ticket, bool
   if (it == out_.end()) return {};
   const Out run = std::move(it->second);
   out_.erase(it);
-  const Status why = Unavailable(Reason::kUnreachableReplicaset, run.to + " did not answer in time");
+  const Status why =
+      Unavailable(Reason::kUnreachableReplicaset, run.to + " did not answer in time");
   if (sent) {
     Lose(run, why);
   } else {

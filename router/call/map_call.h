@@ -1,11 +1,11 @@
 // A function over many buckets, each exactly once.
 //
-// The buckets are grouped by the shard that the table names, and each shard is told the exact set it
-// is to run on, with epochs; it runs on those that it owns at these epochs and returns the rest,
+// The buckets are grouped by the shard that the table names, and each shard is told the exact set
+// it is to run on, with epochs; it runs on those that it owns at these epochs and returns the rest,
 // which is asked for again wherever it is then. At most one run is out for a shard, of a bounded
-// number of buckets. A bucket has its result when a shard said so; only buckets without one are ever
-// named again, and those of a write without request ID not even then, once a run that named them
-// was lost: whether they were run cannot be known.
+// number of buckets. A bucket has its result when a shard said so; only buckets without one are
+// ever named again, and those of a write without request ID not even then, once a run that named
+// them was lost: whether they were run cannot be known.
 //
 // A pure machine. Buckets are numbers of the level that the table has when they are named; when the
 // table grows meanwhile, those that are still to be run are halved.

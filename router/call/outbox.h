@@ -1,6 +1,6 @@
 // What is on its way to storages: all calls that were queued for one peer within a turn of the loop
-// leave as one frame (more, when they would be too large for one), and the bytes that a peer has not
-// answered yet are bounded.
+// leave as one frame (more, when they would be too large for one), and the bytes that a peer has
+// not answered yet are bounded.
 //
 // Usage: HasRoom before a call is accepted; Queue for each try; Release when the try has ended,
 // answered or not; Flush once at the end of the turn.
@@ -20,8 +20,8 @@ namespace etalon::router {
 class Outbox {
  public:
   struct Options {
-    std::uint64_t peer_bytes = 16u << 20;   // not answered yet, for one peer
-    std::uint64_t frame_bytes = 1u << 20;   // of one frame; a larger call is a frame of its own
+    std::uint64_t peer_bytes = 16u << 20;  // not answered yet, for one peer
+    std::uint64_t frame_bytes = 1u << 20;  // of one frame; a larger call is a frame of its own
   };
 
   explicit Outbox(Options options) : options_(options) {}

@@ -101,7 +101,6 @@ Feed::Output Feed::OnMessage(SteadyTime now, const NodeName& from, const v1::Fee
   if (state_ == State::kAsking) {
     if (!message.full()) return {};  // overtook the list; what follows it will show the gap
     listed_ = now;
-    backoff_.Reset();
     redirects_ = 0;
     leader_ = from;
     state_ = State::kLive;
@@ -109,6 +108,8 @@ Feed::Output Feed::OnMessage(SteadyTime now, const NodeName& from, const v1::Fee
     heard_ = now;
     if (index <= last_) return {};  // came twice, or late
     return BackOff(now, random);    // something between is missing
+  } else {
+    backoff_.Reset();  // not already by the list: that may be all that a bad feed can do
   }
   term_ = term;
   last_ = index;

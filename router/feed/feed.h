@@ -48,13 +48,13 @@ class Feed {
   Output Start(SteadyTime now, Random& random);
   Output OnMessage(SteadyTime now, const NodeName& from, const v1::FeedMessage& message,
                    Random& random);
-  // Somebody named the leader: if its term is not older than what is known it is asked at once, unless
-  // it was asked already and refused or did not answer in that very term.
+  // Somebody named the leader: if its term is not older than what is known it is asked at once,
+  // unless it was asked already and refused or did not answer in that very term.
   Output OnLeader(SteadyTime now, const NodeName& leader, Term term, Random& random);
   // A message that was to be applied cannot be of this collection.
   Output OnUnusable(SteadyTime now, Random& random);
-  // The table and the shard contradict each other, or an owner is sought: a new full list, as soon as
-  // the bounds allow.
+  // The table and the shard contradict each other, or an owner is sought: a new full list, as soon
+  // as the bounds allow.
   Output Refresh(SteadyTime now, Random& random);
   Output OnWake(SteadyTime now, Random& random);
   // The next topology; the subscription goes on if its feeder is still a replica.

@@ -148,23 +148,25 @@ TEST_F(FeedTest, ReplicasThatNameEachOtherAreNotAskedInTurnsWithoutAnEnd) {
   EXPECT_EQ(asks, 4u);
 }
 
-TEST_F(FeedTest, PausesGrowAndAListEndsThem) {
+TEST_F(FeedTest, PausesGrowUntilAFeedWorks) {
   Took(feed.Start(kStart, random));
   SteadyTime now = kStart;
   Duration longest{};
   for (int i = 0; i < 20; ++i) {
-    Took(feed.OnWake(feed.wake(), random));  // no answer
-    now = std::max(now, kStart);
-    const SteadyTime before = feed.wake();
-    if (feed.state() == State::kWaiting) {
-      Took(feed.OnWake(before, random));
-      longest = std::max(longest, feed.wake() - before);
-    }
+    now = feed.wake();
+    Took(feed.OnWake(now, random));  // no answer
+    ASSERT_EQ(feed.state(), State::kWaiting);
+    longest = std::max(longest, feed.wake() - now);
+    now = feed.wake();
+    Took(feed.OnWake(now, random));
   }
   EXPECT_EQ(feed.state(), State::kAsking);
   v1::FeedMessage list = Message(10, 0);
   list.set_full(true);
   ASSERT_TRUE(Give(list, now).apply);
+  EXPECT_GT(longest, options.backoff_base);
+  EXPECT_LE(longest, options.backoff_cap);
+  ASSERT_TRUE(Give(Message(10, 10), now).apply);
   Give(Message(15, 12), now);
   EXPECT_LE(feed.wake() - now, options.backoff_base);
 }

@@ -23,8 +23,8 @@ void AddShard(const ShardFacts& shard, const AlertBounds& bounds, std::vector<Ro
   const auto leader = std::find_if(shard.replicas.begin(), shard.replicas.end(),
                                    [](const Candidate& r) { return r.leader; });
   if (leader == shard.replicas.end()) {
-    out->push_back({"MISSING_MASTER", "no leader of shard " + shard.name + " is known",
-                    Severity::kOrange});
+    out->push_back(
+        {"MISSING_MASTER", "no leader of shard " + shard.name + " is known", Severity::kOrange});
   } else if (!Answers(*leader)) {
     out->push_back({"UNREACHABLE_MASTER",
                     "leader " + leader->name + " of shard " + shard.name + " does not answer",
@@ -53,8 +53,9 @@ void AddShard(const ShardFacts& shard, const AlertBounds& bounds, std::vector<Ro
   }
   if (shard.feed_down && *shard.feed_down >= bounds.feed) {
     out->push_back({"FEED_INTERRUPTED",
-                    "changes of shard " + shard.name + " are not heard: moved buckets are found by "
-                    "refused calls only",
+                    "changes of shard " + shard.name +
+                        " are not heard: moved buckets are found by "
+                        "refused calls only",
                     Severity::kYellow});
   }
 }
@@ -64,7 +65,8 @@ void AddShard(const ShardFacts& shard, const AlertBounds& bounds, std::vector<Ro
 std::vector<RouterAlert> RouterAlerts(const RouterFacts& facts, const AlertBounds& bounds) {
   std::vector<RouterAlert> out;
   if (!facts.loaded) {
-    out.push_back({"NO_TOPOLOGY", "no topology is loaded: the router serves nothing", Severity::kRed});
+    out.push_back(
+        {"NO_TOPOLOGY", "no topology is loaded: the router serves nothing", Severity::kRed});
   }
   for (const ShardFacts& shard : facts.shards) AddShard(shard, bounds, &out);
   if (facts.unknown_buckets != 0 && facts.lost && *facts.lost >= bounds.lost) {
@@ -84,7 +86,8 @@ std::vector<RouterAlert> RouterAlerts(const RouterFacts& facts, const AlertBound
     out.push_back({"QUARANTINED_BUCKETS", "bucket " + text + " is quarantined", Severity::kRed});
   }
   for (const std::string& text : facts.stuck) {
-    out.push_back({"STUCK_TRANSFER", "bucket " + text + " does not take writes: its move does not end",
+    out.push_back({"STUCK_TRANSFER",
+                   "bucket " + text + " does not take writes: its move does not end",
                    Severity::kOrange});
   }
   if (!facts.invalid_config.empty()) {
@@ -110,10 +113,10 @@ Severity StatusOf(const std::vector<RouterAlert>& alerts) {
 
 const std::vector<std::string>& RouterAlertCodes() {
   static const std::vector<std::string> kCodes = {
-      "DOUBLED_BUCKETS",     "FEED_INTERRUPTED",       "HIGH_REPLICATION_LAG", "INVALID_CFG",
-      "LOST_BUCKETS",        "MISSING_MASTER",         "NO_TOPOLOGY",          "QUARANTINED_BUCKETS",
-      "STALE_TOPOLOGY",      "STUCK_TRANSFER",         "SUBOPTIMAL_REPLICA",   "UNKNOWN_BUCKETS",
-      "UNREACHABLE_MASTER",  "UNREACHABLE_REPLICA",    "UNREACHABLE_REPLICASET"};
+      "DOUBLED_BUCKETS",    "FEED_INTERRUPTED",    "HIGH_REPLICATION_LAG",  "INVALID_CFG",
+      "LOST_BUCKETS",       "MISSING_MASTER",      "NO_TOPOLOGY",           "QUARANTINED_BUCKETS",
+      "STALE_TOPOLOGY",     "STUCK_TRANSFER",      "SUBOPTIMAL_REPLICA",    "UNKNOWN_BUCKETS",
+      "UNREACHABLE_MASTER", "UNREACHABLE_REPLICA", "UNREACHABLE_REPLICASET"};
   return kCodes;
 }
 

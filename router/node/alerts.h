@@ -39,8 +39,8 @@ struct RouterFacts {
   std::vector<std::string> doubled;      // "bucket: shard and shard"
   std::vector<std::string> quarantined;  // buckets
   std::vector<std::string> stuck;        // buckets that have been moving for too long
-  std::string invalid_config;            // not empty: a shard or the operator contradicts the topology
-  std::uint64_t newer_topology = 0;      // version that a storage has and this router could not get
+  std::string invalid_config;        // not empty: a shard or the operator contradicts the topology
+  std::uint64_t newer_topology = 0;  // version that a storage has and this router could not get
   std::uint64_t topology_version = 0;
 };
 

@@ -23,8 +23,8 @@ RouterFacts Healthy() {
   return f;
 }
 
-// One row of docs/alerts.md: the condition raises the code, alone or with the others named, and gives
-// the status; going back clears it.
+// One row of docs/alerts.md: the condition raises the code, alone or with the others named, and
+// gives the status; going back clears it.
 struct Row {
   const char* name;
   std::multiset<std::string> codes;
@@ -35,35 +35,65 @@ struct Row {
 std::vector<Row> Rows() {
   using F = RouterFacts;
   return {
-      {"no_topology", {"NO_TOPOLOGY"}, Severity::kRed,
-       [](F& f) { f.loaded = false; f.shards.clear(); }},
-      {"no_leader", {"MISSING_MASTER"}, Severity::kOrange,
+      {"no_topology",
+       {"NO_TOPOLOGY"},
+       Severity::kRed,
+       [](F& f) {
+         f.loaded = false;
+         f.shards.clear();
+       }},
+      {"no_leader",
+       {"MISSING_MASTER"},
+       Severity::kOrange,
        [](F& f) { f.shards[0].replicas[1].leader = false; }},
-      {"leader_down", {"UNREACHABLE_MASTER", "UNREACHABLE_REPLICA"}, Severity::kOrange,
+      {"leader_down",
+       {"UNREACHABLE_MASTER", "UNREACHABLE_REPLICA"},
+       Severity::kOrange,
        [](F& f) { f.shards[0].replicas[1].fitness = Fitness::kDown; }},
-      {"follower_down", {"UNREACHABLE_REPLICA"}, Severity::kYellow,
+      {"follower_down",
+       {"UNREACHABLE_REPLICA"},
+       Severity::kYellow,
        [](F& f) { f.shards[0].replicas[2].fitness = Fitness::kDown; }},
-      {"nearest_down", {"SUBOPTIMAL_REPLICA", "UNREACHABLE_REPLICA"}, Severity::kYellow,
+      {"nearest_down",
+       {"SUBOPTIMAL_REPLICA", "UNREACHABLE_REPLICA"},
+       Severity::kYellow,
        [](F& f) { f.shards[0].replicas[0].fitness = Fitness::kDown; }},
-      {"far_lags", {"HIGH_REPLICATION_LAG"}, Severity::kYellow,
+      {"far_lags",
+       {"HIGH_REPLICATION_LAG"},
+       Severity::kYellow,
        [](F& f) { f.shards[0].replicas[2].fitness = Fitness::kLagging; }},
-      {"nearest_lags", {"HIGH_REPLICATION_LAG", "SUBOPTIMAL_REPLICA"}, Severity::kYellow,
+      {"nearest_lags",
+       {"HIGH_REPLICATION_LAG", "SUBOPTIMAL_REPLICA"},
+       Severity::kYellow,
        [](F& f) { f.shards[0].replicas[0].fitness = Fitness::kLagging; }},
       {"all_down",
        {"UNREACHABLE_MASTER", "UNREACHABLE_REPLICA", "UNREACHABLE_REPLICA", "UNREACHABLE_REPLICA",
         "UNREACHABLE_REPLICASET"},
        Severity::kRed,
-       [](F& f) { for (auto& r : f.shards[0].replicas) r.fitness = Fitness::kDown; }},
-      {"feed", {"FEED_INTERRUPTED"}, Severity::kYellow,
+       [](F& f) {
+         for (auto& r : f.shards[0].replicas) r.fitness = Fitness::kDown;
+       }},
+      {"feed",
+       {"FEED_INTERRUPTED"},
+       Severity::kYellow,
        [](F& f) { f.shards[0].feed_down = seconds(5); }},
       {"unknown", {"UNKNOWN_BUCKETS"}, Severity::kYellow, [](F& f) { f.unknown_buckets = 3; }},
-      {"unknown_lately", {"UNKNOWN_BUCKETS"}, Severity::kYellow,
-       [](F& f) { f.unknown_buckets = 3; f.lost = seconds(9); }},
-      {"lost", {"LOST_BUCKETS"}, Severity::kRed,
-       [](F& f) { f.unknown_buckets = 3; f.lost = seconds(10); }},
+      {"unknown_lately",
+       {"UNKNOWN_BUCKETS"},
+       Severity::kYellow,
+       [](F& f) {
+         f.unknown_buckets = 3;
+         f.lost = seconds(9);
+       }},
+      {"lost",
+       {"LOST_BUCKETS"},
+       Severity::kRed,
+       [](F& f) {
+         f.unknown_buckets = 3;
+         f.lost = seconds(10);
+       }},
       {"doubled", {"DOUBLED_BUCKETS"}, Severity::kRed, [](F& f) { f.doubled = {"7: a and b"}; }},
-      {"quarantined", {"QUARANTINED_BUCKETS"}, Severity::kRed,
-       [](F& f) { f.quarantined = {"7"}; }},
+      {"quarantined", {"QUARANTINED_BUCKETS"}, Severity::kRed, [](F& f) { f.quarantined = {"7"}; }},
       {"stuck", {"STUCK_TRANSFER"}, Severity::kOrange, [](F& f) { f.stuck = {"7"}; }},
       {"invalid", {"INVALID_CFG"}, Severity::kRed, [](F& f) { f.invalid_config = "no such"; }},
       {"stale", {"STALE_TOPOLOGY"}, Severity::kYellow, [](F& f) { f.newer_topology = 5; }},

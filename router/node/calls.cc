@@ -55,9 +55,9 @@ void Calls::Admit(SteadyTime now, const NodeName& client, std::uint64_t request,
   traits.mode = call.mode();
   traits.read = IsRead(call.function()) || call.mode() != v1::MODE_RW;
   traits.safe = traits.read || call.request().client() != 0;
-  traits.deadline = now + (call.timeout_millis() == 0
-                               ? options_.default_timeout
-                               : std::chrono::milliseconds(call.timeout_millis()));
+  traits.deadline =
+      now + (call.timeout_millis() == 0 ? options_.default_timeout
+                                        : std::chrono::milliseconds(call.timeout_millis()));
   auto pending = std::make_unique<Pending>(traits, options_.call);
   pending->client = client;
   pending->request = request;
@@ -68,8 +68,9 @@ void Calls::Admit(SteadyTime now, const NodeName& client, std::uint64_t request,
   auto output = pending->machine.Start(now, host_, host_.random());
   if (const auto* send = std::get_if<CallMachine::Send>(&output.action);
       send != nullptr && !outbox_.HasRoom(send->to, cost)) {
-    return Refuse(client, request, pending->call,
-                  ResourceExhausted(send->to + " has too many bytes of unanswered calls: back off"));
+    return Refuse(
+        client, request, pending->call,
+        ResourceExhausted(send->to + " has too many bytes of unanswered calls: back off"));
   }
   client_bytes_[client] += cost;
   bytes_ += cost;

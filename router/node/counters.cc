@@ -39,8 +39,8 @@ void Counters::Finished(v1::Mode mode, const std::string& function, Code code, D
   ++calls_[{mode, name, code}];
   const double seconds = std::chrono::duration<double>(took).count();
   sum_ += seconds;
-  ++histogram_[static_cast<std::size_t>(
-      std::lower_bound(kBounds.begin(), kBounds.end(), seconds) - kBounds.begin())];
+  ++histogram_[static_cast<std::size_t>(std::lower_bound(kBounds.begin(), kBounds.end(), seconds) -
+                                        kBounds.begin())];
 }
 
 void Counters::FillIn(v1::RouterInfoResponse* info) const {

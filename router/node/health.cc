@@ -57,7 +57,8 @@ void Health::Ping(SteadyTime now, const NodeName& name, ReplicaState& state, Ran
   Ask(name, state, out);
   state.awaited = state.sent;
   const Duration jitter = options_.ping_period / 5;
-  state.next_ping = now + random.Between(options_.ping_period - jitter, options_.ping_period + jitter);
+  state.next_ping =
+      now + random.Between(options_.ping_period - jitter, options_.ping_period + jitter);
 }
 
 void Health::Miss(const NodeName& name, ReplicaState& state, unsigned count, Output& out) {
@@ -92,7 +93,8 @@ Health::Output Health::OnPong(SteadyTime, const NodeName& from, const v1::Pong& 
   state.answered = pong.id();
   state.dialled = state.answers = true;
   state.misses = 0;
-  // A process that serves another shard under this name has another disk: not the one that is meant.
+  // A process that serves another shard under this name has another disk: not the one that is
+  // meant.
   state.ready = pong.ready() && (pong.shard() == 0 || ShardUid(pong.shard()) == shard->uid);
   state.leads = pong.leader();
   state.lag = std::chrono::milliseconds(pong.lag_millis());

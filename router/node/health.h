@@ -1,9 +1,9 @@
 // Which replicas answer, how far behind they are, and who leads each shard.
 //
 // Every replica is pinged about every 250 ms. Three pings in a row without an answer, or calls that
-// it left unanswered in between, make it down: a replica that is connected but mute is as bad as one
-// that is gone. One answer brings it back. Leaders are learnt from the answers and from hints of
-// refused calls; of two words the one with the higher term counts.
+// it left unanswered in between, make it down: a replica that is connected but mute is as bad as
+// one that is gone. One answer brings it back. Leaders are learnt from the answers and from hints
+// of refused calls; of two words the one with the higher term counts.
 //
 // A pure machine: says what to send and what changed.
 #pragma once
@@ -30,9 +30,9 @@ struct HealthOptions {
 struct ReplicaState {
   bool dialled = false;  // answered once, or was found to be down
   bool answers = false;
-  bool ready = false;    // by its own word
+  bool ready = false;  // by its own word
   bool lagging = false;
-  bool leads = false;    // with a lease, by its last word
+  bool leads = false;  // with a lease, by its last word
   unsigned misses = 0;
   std::uint64_t sent = 0;      // ID of the last ping
   std::uint64_t awaited = 0;   // ID of the last regular one: unanswered until the next it is a miss
@@ -54,8 +54,8 @@ class Health {
  public:
   struct Output {
     std::vector<std::pair<NodeName, v1::Ping>> pings;
-    std::vector<NodeName> down;        // were not before
-    std::vector<ShardUid> leaders;     // has another leader, or a replica that can serve again
+    std::vector<NodeName> down;     // were not before
+    std::vector<ShardUid> leaders;  // has another leader, or a replica that can serve again
   };
 
   explicit Health(HealthOptions options) : options_(options) {}

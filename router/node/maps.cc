@@ -18,10 +18,9 @@ Status Maps::Admit(SteadyTime now, const NodeName& client, std::uint64_t request
   if (last_run_ == 0) last_run_ = host_.random().NextId() >> 1;
   const Number number = ++last_;
   auto& running = maps_[number];
-  running = std::make_unique<Running>(
-      Running{client, request, deadline,
-              MapMachine(std::move(call), std::move(buckets), level, bucket_count, deadline,
-                         options_.map)});
+  running = std::make_unique<Running>(Running{client, request, deadline,
+                                              MapMachine(std::move(call), std::move(buckets), level,
+                                                         bucket_count, deadline, options_.map)});
   Perform(now, number, running->machine.Start(now, table_level, host_, host_.random()),
           table_level);
   return OkStatus();

@@ -98,7 +98,8 @@ void Node::Dispatch(const NodeName& from, v1::NodeMessage message) {
   }
 }
 
-// ---- news and time --------------------------------------------------------------------------------
+// ---- news and time
+// --------------------------------------------------------------------------------
 
 void Node::Settle() {
   for (;;) {
@@ -224,7 +225,8 @@ void Node::CheckStopped() {
   env_.core.Post(std::move(done));
 }
 
-// ---- storages -------------------------------------------------------------------------------------
+// ---- storages
+// -------------------------------------------------------------------------------------
 
 void Node::TakeHealth(Health::Output output) {
   while (!output.pings.empty() || !output.down.empty() || !output.leaders.empty()) {
@@ -265,8 +267,8 @@ void Node::OnFeed(const NodeName& from, const v1::FeedMessage& message) {
   NoteTopologyVersion(from, message.topology_version());
   const std::uint8_t level = ownership_->table().level();
   const bool wanted = calls_.AnyWaitsForBuckets();
-  const Status s = ownership_->ApplyFeed(
-      shard, message, now(), [this, wanted](BucketId bucket, bool writable) {
+  const Status s =
+      ownership_->ApplyFeed(shard, message, now(), [this, wanted](BucketId bucket, bool writable) {
         if (writable && !troubles_.empty()) troubles_.Clear(bucket);
         if (wanted) bucket_news_.push_back({bucket, writable});
       });
@@ -309,9 +311,12 @@ void Node::FetchFrom(const NodeName& replica) {
   (void)Send(replica, std::move(message));
 }
 
-// ---- what calls ask -------------------------------------------------------------------------------
+// ---- what calls ask
+// -------------------------------------------------------------------------------
 
-std::optional<Owner> Node::Find(RoutingValue value) const { return ownership_->table().Find(value); }
+std::optional<Owner> Node::Find(RoutingValue value) const {
+  return ownership_->table().Find(value);
+}
 
 bool Node::Knows(ShardUid shard) const { return directory_->Find(shard) != nullptr; }
 

@@ -1,8 +1,9 @@
-// One router, without gRPC: the composition of table, feeds, calls and health on one serial executor.
+// One router, without gRPC: the composition of table, feeds, calls and health on one serial
+// executor.
 //
-// Speaks etalon.v1.NodeMessage with everybody: clients (client_request -> client_reply to the address
-// the request came from), storages (call_frame, subscribe, ping, map_run, fetch_topology and their
-// answers) and the operator (client_request.apply_topology).
+// Speaks etalon.v1.NodeMessage with everybody: clients (client_request -> client_reply to the
+// address the request came from), storages (call_frame, subscribe, ping, map_run, fetch_topology
+// and their answers) and the operator (client_request.apply_topology).
 //
 // Owns no durable state: a crash loses calls under way, whose clients see their streams end.
 // Threads: everything runs on env.core; nothing blocks. The node may be destroyed at any time; what
@@ -60,12 +61,12 @@ class Node final : private Host {
 
   void OnMessage(const NodeName& from, Lane lane, std::string bytes);
 
-  // Refuses new calls with ROUTER_IS_DISABLED; `done` runs once those under way have finished, at the
-  // latest after `grace`. Once only.
+  // Refuses new calls with ROUTER_IS_DISABLED; `done` runs once those under way have finished, at
+  // the latest after `grace`. Once only.
   void Stop(Duration grace, UniqueFunction<void()> done);
 
-  // A topology is loaded, every replica was dialled (it answered or was found to be down), and every
-  // shard's list of buckets has come, or ready_bound has passed since. Stays true.
+  // A topology is loaded, every replica was dialled (it answered or was found to be down), and
+  // every shard's list of buckets has come, or ready_bound has passed since. Stays true.
   bool ready() const { return ready_; }
   TopologyVersion topology_version() const;
   v1::RouterInfoResponse Info() const;

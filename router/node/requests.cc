@@ -47,8 +47,7 @@ void Node::OnRequest(const NodeName& client, v1::ClientRequest request) {
   v1::ClientResponse response;
   response.set_id(request.id());
   Status status;
-  const bool serves_without_topology =
-      request.has_info() || request.has_apply_topology();
+  const bool serves_without_topology = request.has_info() || request.has_apply_topology();
   if (!directory_ && !serves_without_topology) {
     status = Disabled("this router has no topology yet: try another one");
   } else if (stop_by_ && !serves_without_topology) {
@@ -65,10 +64,9 @@ void Node::OnRequest(const NodeName& client, v1::ClientRequest request) {
     status = StartMap(client, request.id(), std::move(*request.mutable_map_call()));
     if (status.ok()) return;
   } else if (request.has_sync()) {
-    const Duration timeout =
-        request.sync().timeout_millis() == 0
-            ? options_.calls.default_timeout
-            : std::chrono::milliseconds(request.sync().timeout_millis());
+    const Duration timeout = request.sync().timeout_millis() == 0
+                                 ? options_.calls.default_timeout
+                                 : std::chrono::milliseconds(request.sync().timeout_millis());
     status = syncs_.Admit(now(), client, request.id(), timeout, health_);
     if (status.ok()) {
       for (const auto& [uid, shard] : directory_->shards()) AskReplicas(uid);

@@ -5,8 +5,8 @@
 
 namespace etalon::router {
 
-Status Syncs::Admit(SteadyTime now, const NodeName& client, std::uint64_t request,
-                    Duration timeout, const Health& health) {
+Status Syncs::Admit(SteadyTime now, const NodeName& client, std::uint64_t request, Duration timeout,
+                    const Health& health) {
   if (syncs_.size() >= kMax) return ResourceExhausted("too many syncs are waiting: back off");
   syncs_.push_back({client, request, now + timeout, health.last_ping(), {}});
   return OkStatus();

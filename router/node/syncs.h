@@ -1,5 +1,5 @@
-// Sync: waits until every replica of every shard has applied what its leader had applied when it was
-// asked after the start. Fed by the answers to pings.
+// Sync: waits until every replica of every shard has applied what its leader had applied when it
+// was asked after the start. Fed by the answers to pings.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ class Syncs {
     NodeName client;
     std::uint64_t request;
     SteadyTime deadline;
-    std::uint64_t after;                    // ID of the last ping before the start
-    std::map<ShardUid, LogIndex> targets;   // of shards whose leader has answered
+    std::uint64_t after;                   // ID of the last ping before the start
+    std::map<ShardUid, LogIndex> targets;  // of shards whose leader has answered
   };
   // The first that is missing; nullopt: none.
   static std::optional<Status> Missing(Sync& sync, const Directory& directory,

@@ -19,7 +19,8 @@ class Troubles {
   static constexpr Duration kMemory = std::chrono::seconds(30);
 
   void Note(BucketId bucket, Reason reason, SteadyTime now) {
-    if (const auto it = troubles_.find(bucket); it != troubles_.end() && it->second.reason == reason) {
+    if (const auto it = troubles_.find(bucket);
+        it != troubles_.end() && it->second.reason == reason) {
       it->second.last = now;
     } else if (it != troubles_.end() || troubles_.size() < kMax) {
       troubles_[bucket] = {reason, now, now};

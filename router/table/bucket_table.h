@@ -1,9 +1,10 @@
-// Who owns which bucket, as this router knows: one 64-bit slot a bucket, and nothing else per bucket.
+// Who owns which bucket, as this router knows: one 64-bit slot a bucket, and nothing else per
+// bucket.
 //
-// A slot holds the number of a shard (16 bits) and the bucket's epoch there (48 bits); 0 is unknown.
-// A higher epoch wins, whoever says it: feeds, answers to calls and hints all come through Offer.
-// Shards are numbered here as they are met, known to the topology or not: a bucket may move to a
-// shard before this router has heard of that shard.
+// A slot holds the number of a shard (16 bits) and the bucket's epoch there (48 bits); 0 is
+// unknown. A higher epoch wins, whoever says it: feeds, answers to calls and hints all come through
+// Offer. Shards are numbered here as they are met, known to the topology or not: a bucket may move
+// to a shard before this router has heard of that shard.
 //
 // The table has one level, the finest that anybody has named; buckets below are numbers of that
 // level. News of a lower level names all parts of a bucket (ForEachPart).
@@ -43,8 +44,8 @@ class BucketTable {
   std::uint64_t unknown() const { return slots_.size() - known_; }
   // How many buckets name the shard.
   std::uint64_t CountOf(ShardUid shard) const;
-  // Sum of all epochs. Of two tables without unknown buckets the one with the greater sum is not the
-  // older one: epochs only grow, and a doubling of the modulus doubles the sum.
+  // Sum of all epochs. Of two tables without unknown buckets the one with the greater sum is not
+  // the older one: epochs only grow, and a doubling of the modulus doubles the sum.
   std::uint64_t epoch_sum() const { return epoch_sum_; }
 
   std::uint32_t NumberOf(RoutingValue value) const {
@@ -53,8 +54,8 @@ class BucketTable {
   std::optional<Owner> At(std::uint32_t number) const;
   std::optional<Owner> Find(RoutingValue value) const { return At(NumberOf(value)); }
 
-  // Makes room for news about `bucket`: a higher level than the table's doubles the modulus as often
-  // as needed, both halves of a bucket taking its slot. MODULUS_CAP over the bound,
+  // Makes room for news about `bucket`: a higher level than the table's doubles the modulus as
+  // often as needed, both halves of a bucket taking its slot. MODULUS_CAP over the bound,
   // BUCKET_OUT_OF_RANGE for a number that is not below the modulus of its level.
   Status Reach(BucketId bucket);
   // Calls f(number) for each bucket of the table that is part of `bucket`; only after Reach.

@@ -20,7 +20,8 @@ void Claims::BeginList(ShardUid shard) {
 }
 
 void Claims::EndList(ShardUid shard) {
-  for (auto it = claims_.lower_bound({shard, 0}); it != claims_.end() && it->first.first == shard;) {
+  for (auto it = claims_.lower_bound({shard, 0});
+       it != claims_.end() && it->first.first == shard;) {
     it = it->second.listed ? std::next(it) : claims_.erase(it);
   }
 }

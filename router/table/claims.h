@@ -1,6 +1,6 @@
-// Buckets that two shards claim. While a bucket moves, the old owner's word that it is gone may come
-// later than the new owner's word that it has it; a claim that stands longer than that is a bucket
-// with two owners, which must never be.
+// Buckets that two shards claim. While a bucket moves, the old owner's word that it is gone may
+// come later than the new owner's word that it has it; a claim that stands longer than that is a
+// bucket with two owners, which must never be.
 //
 // Only a shard itself makes and takes back its claim. When a newer owner displaces an entry it is
 // not known whether the old one still claims it; such an entry is `unproven`: when it gets old, the
@@ -26,7 +26,9 @@ class Claims {
   explicit Claims(Duration patience) : patience_(patience) {}
 
   // The shard says that it has the bucket although another has it at no lower epoch.
-  void Proven(std::uint32_t bucket, ShardUid shard, SteadyTime now) { Add(bucket, shard, now, true); }
+  void Proven(std::uint32_t bucket, ShardUid shard, SteadyTime now) {
+    Add(bucket, shard, now, true);
+  }
   // The shard was the owner until another one said that it has the bucket at a higher epoch.
   void Unproven(std::uint32_t bucket, ShardUid shard, SteadyTime now) {
     Add(bucket, shard, now, false);

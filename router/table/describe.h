@@ -11,9 +11,9 @@ namespace etalon::router {
 // until the topology makes it Normal (a Draining one that still owns buckets is Normal). `version`
 // orders two answers: the one with the greater version is not the older one.
 //
-// In the status of the answer: UNAVAILABLE/UNKNOWN_BUCKETS with their count in hint.number while the
-// table has holes; UNAVAILABLE/STALE_TOPOLOGY while a bucket is at a shard that this topology does
-// not name yet. Nothing else is set then.
+// In the status of the answer: UNAVAILABLE/UNKNOWN_BUCKETS with their count in hint.number while
+// the table has holes; UNAVAILABLE/STALE_TOPOLOGY while a bucket is at a shard that this topology
+// does not name yet. Nothing else is set then.
 v1::DescribeCollectionResponse Describe(const BucketTable& table, const Directory& directory);
 
 }  // namespace etalon::router

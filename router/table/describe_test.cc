@@ -67,8 +67,9 @@ TEST(Describe, TheAnswerDerivesToTheTable) {
   ASSERT_TRUE(derived.ok()) << derived.status().ToString();
   for (std::uint64_t v = 0; v < 100; ++v) {
     const ShardUid owner = table.Find(RoutingValue(v))->shard;
-    EXPECT_EQ(derived->Owner(RoutingValue(v)),
-              owner == kA ? "beta" : owner == kB ? "alpha" : "gamma");
+    EXPECT_EQ(derived->Owner(RoutingValue(v)), owner == kA   ? "beta"
+                                               : owner == kB ? "alpha"
+                                                             : "gamma");
   }
 }
 

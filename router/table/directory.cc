@@ -45,8 +45,8 @@ Result<std::shared_ptr<const Directory>> Directory::Make(const v1::Topology& top
     return Invalid("it names no version or no collection");
   }
   if (topology.bucket_count() == 0 || topology.bucket_count() > max_modulus) {
-    return Invalid(fmt::format("bucket count {} is not in 1..{}", topology.bucket_count(),
-                               max_modulus));
+    return Invalid(
+        fmt::format("bucket count {} is not in 1..{}", topology.bucket_count(), max_modulus));
   }
   const auto key_type = KeyTypeOf(topology.shard_by().type());
   const auto hash = HashOf(topology.shard_by().hash());

@@ -58,7 +58,8 @@ TEST(Directory, KnowsShardsAndReplicas) {
 
 TEST(Directory, DistancesAreThoseOfTheRoutersZone) {
   auto t = Valid();
-  EXPECT_EQ(Distances(t, "b"), (std::vector<std::uint32_t>{kInfiniteDistance, 0, kInfiniteDistance}));
+  EXPECT_EQ(Distances(t, "b"),
+            (std::vector<std::uint32_t>{kInfiniteDistance, 0, kInfiniteDistance}));
   Distance(t, "b", "a", 10);
   Distance(t, "a", "b", 99);  // the other direction
   EXPECT_EQ(Distances(t, "b"), (std::vector<std::uint32_t>{10, 0, kInfiniteDistance}));

@@ -1,5 +1,5 @@
-// What this router believes about buckets: the table, and who contradicts it. Feeds and hints come in
-// here; whoever waits for a bucket hears about it from here.
+// What this router believes about buckets: the table, and who contradicts it. Feeds and hints come
+// in here; whoever waits for a bucket hears about it from here.
 #pragma once
 
 #include <functional>

@@ -138,7 +138,8 @@ v1::RouterInfoResponse Cluster::Info() {
 
 std::vector<std::string> Cluster::AlertCodes() {
   std::vector<std::string> out;
-  for (const v1::Alert& alert : Info().alerts()) out.push_back(alert.code());
+  const auto info = Info();
+  for (const v1::Alert& alert : info.alerts()) out.push_back(alert.code());
   return out;
 }
 

@@ -21,7 +21,7 @@ struct ClusterOptions {
   std::uint32_t bucket_count = 8;
   bool quiet = true;  // messages in order, none slow
   std::string router_zone = "z0";
-  Options router;
+  Options router = {};
 };
 
 // Shards s0, s1, ... with UIDs 10, 11, ...; bucket b belongs to shard b mod shards at epoch 1.
@@ -39,7 +39,9 @@ class Cluster {
   }
 
   FakeShard& shard(std::uint32_t i) { return *shards_[i]; }
-  FakeReplica& replica(std::uint32_t shard, std::uint32_t i) { return *shards_[shard]->replicas[i]; }
+  FakeReplica& replica(std::uint32_t shard, std::uint32_t i) {
+    return *shards_[shard]->replicas[i];
+  }
   FakeReplica& leader(std::uint32_t shard);
   std::size_t CallsSeen() const;  // by all replicas
   v1::Topology topology;

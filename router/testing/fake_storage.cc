@@ -68,9 +68,8 @@ void FakeShard::Publish(std::set<std::uint32_t> buckets) {
 FakeReplica::FakeReplica(sim::SimWorld& world, NodeName name, FakeShard& shard)
     : env_(world.AddNode(name)), name_(std::move(name)), shard_(shard) {
   shard_.replicas.push_back(this);
-  world.SetReceiver(name_, [this](const NodeName& from, Lane, std::string bytes) {
-    OnMessage(from, bytes);
-  });
+  world.SetReceiver(
+      name_, [this](const NodeName& from, Lane, std::string bytes) { OnMessage(from, bytes); });
   Beat();
 }
 
@@ -160,8 +159,7 @@ v1::CallReply FakeReplica::Answer(const v1::Call& call) {
     hint.term = Term(shard_.term);
     return refuse_with(Unavailable(Reason::kNonMaster, "not the leader", hint));
   }
-  const std::uint32_t bucket =
-      static_cast<std::uint32_t>(call.routing_value() % shard_.Modulus());
+  const std::uint32_t bucket = static_cast<std::uint32_t>(call.routing_value() % shard_.Modulus());
   const auto row = shard_.owned.find(bucket);
   if (row == shard_.owned.end() || row->second != call.epoch()) {
     Hint hint;

@@ -14,6 +14,7 @@
 #include "common/ids.h"
 #include "common/status.h"
 #include "env/env.h"
+#include "etalon/v1/call.pb.h"
 #include "etalon/v1/peer.pb.h"
 #include "sim/world/world.h"
 
@@ -33,11 +34,11 @@ struct FakeShard {
   std::uint64_t index = 100;
   std::uint32_t level = 0;
   std::uint32_t bucket_count = 0;
-  std::string leader;                               // empty: nobody leads
-  std::map<std::uint32_t, std::uint64_t> owned;     // bucket -> epoch
+  std::string leader;                            // empty: nobody leads
+  std::map<std::uint32_t, std::uint64_t> owned;  // bucket -> epoch
   std::map<std::uint32_t, Gone> gone;
-  std::map<std::string, std::string> data;          // by routing value and key
-  std::map<std::string, std::uint64_t> runs;        // of `count`, by bucket
+  std::map<std::string, std::string> data;    // by routing value and key
+  std::map<std::string, std::uint64_t> runs;  // of `count`, by bucket
   std::map<std::pair<std::uint64_t, std::uint64_t>, v1::CallReply> results;  // by request ID
   std::vector<FakeReplica*> replicas;
 
@@ -76,9 +77,9 @@ class FakeReplica {
   void ForgetCalls() { calls_.clear(); }
 
   // Script.
-  bool mute = false;          // connected, but nothing is done
-  bool mute_calls = false;    // pings are answered, calls are not
-  bool mute_feed = false;     // subscriptions are accepted and never served
+  bool mute = false;        // connected, but nothing is done
+  bool mute_calls = false;  // pings are answered, calls are not
+  bool mute_feed = false;   // subscriptions are accepted and never served
   bool ready = true;
   std::uint64_t lag_millis = 0;
   std::uint64_t applied = 100;
