@@ -273,14 +273,16 @@ fn votes(n: &mut RawNode<MemStorage>, term: u64, context: &[u8]) -> bool {
 }
 #[test]
 fn stray_reply_of_a_higher_term_ends_the_silence() {
-    let mut n = node(&[1, 2, 3], &[]);
-    follow(&mut n);
-    assert!(!votes(&mut n, 6, b""));
-    // The answer to a message that this replica sent when it led, long under way.
-    let mut m = Message { to: 1, from: 3, term: 6, ..Default::default() };
-    m.set_msg_type(MessageType::MsgAppendResponse);
-    n.step(m).unwrap();
-    assert!(votes(&mut n, 6, b"")); // no tick has passed since the heartbeat
+    // The refusal of a vote that this replica asked for before, or the answer to an append from when it led.
+    for kind in [MessageType::MsgRequestPreVoteResponse, MessageType::MsgAppendResponse] {
+        let mut n = node(&[1, 2, 3], &[]);
+        follow(&mut n);
+        assert!(!votes(&mut n, 6, b""));
+        let mut m = Message { to: 1, from: 3, term: 6, reject: true, ..Default::default() };
+        m.set_msg_type(kind);
+        n.step(m).unwrap();
+        assert!(votes(&mut n, 6, b"")); // no tick has passed since the heartbeat
+    }
 }
 #[test]
 fn forced_campaign_ends_the_silence() {
