@@ -285,7 +285,7 @@ v1::InfoResponse Admin::Info() const {
       p.set_recent(true);
     } else if (auto progress = shard_.replica().GetProgress(MemberId(member.member()))) {
       p.set_match_index(progress->matched.value());
-      p.set_recent(progress->active);
+      p.set_recent(shard_.heard_lately(MemberId(member.member())));
     }
   }
   for (auto& transfer : shard_.Transfers()) *out.add_transfers() = std::move(transfer);

@@ -115,6 +115,12 @@ bool Shard::is_leader() const {
 
 NodeName Shard::leader_name() const { return peers_.NameOf(raft_.leader).value_or(""); }
 
+// Members answer heartbeats every few ticks.
+bool Shard::heard_lately(MemberId member) const {
+  const auto it = heard_.find(member);
+  return it != heard_.end() && Now() - it->second < std::chrono::seconds(1);
+}
+
 Duration Shard::since_leader() const {
   return raft_.role == consensus::Role::kLeader ? Duration::zero() : Now() - heard_leader_;
 }
@@ -310,6 +316,7 @@ void Shard::OnRaft(const NodeName& from, const v1::RaftMessage& message) {
   if (message.to() != identity_.member.value()) return;
   const MemberId sender(message.from());
   peers_.Learn(sender, from);
+  heard_[sender] = Now();
   replica_->Step(sender, message.payload());
   if (sender == replica_->status().leader) {
     heard_leader_ = Now();
@@ -482,8 +489,7 @@ AlertFacts Shard::Facts() const {
   if (f.leader) {
     for (const auto& member : state().members()) {
       if (member.member() == identity_.member.value()) continue;
-      const auto progress = replica_->GetProgress(MemberId(member.member()));
-      f.others.push_back({member.name(), member.learner(), progress && progress->active});
+      f.others.push_back({member.name(), member.learner(), heard_lately(MemberId(member.member()))});
     }
   }
   f.sending = !state().outgoing().empty();

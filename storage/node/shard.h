@@ -69,6 +69,7 @@ class Shard final : private consensus::Replica::Owner,
   LogIndex checkpoint_index() const { return checkpoint_index_; }
   Duration lag() const;           // followers: since level with the leader
   Duration since_leader() const;  // followers: since they heard from it
+  bool heard_lately(MemberId member) const;  // leader: within a second
   Status NotLeader() const override;  // NON_MASTER with what is known of the leader
 
   // ---- messages ----
@@ -233,6 +234,7 @@ class Shard final : private consensus::Replica::Owner,
   bool disk_low_ = false;
 
   SteadyTime heard_leader_;
+  std::map<MemberId, SteadyTime> heard_;
   SteadyTime level_with_leader_;
   Executor::TimerId tick_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // tasks hold it weakly
