@@ -3,12 +3,15 @@
 #include <utility>
 
 #include "common/check.h"
+#include "proto/wire.h"
 
 namespace etalon::sim {
 
 namespace {
 
 constexpr CollectionId kCollection{0xc0ffee};
+// Longer than any deadline that a simulated client gives: what was not answered by then is not executed any more.
+constexpr Duration kClientPatience = std::chrono::seconds(12);
 
 v1::Topology MakeTopology(const ClusterOptions& options) {
   v1::Topology t;
@@ -264,6 +267,14 @@ void Cluster::Client(const NodeName& router, v1::ClientRequest request, ClientDo
   const std::uint64_t id = next_id_++;
   clients_[id] = std::move(done);
   request.set_id(id);
+  // The way to a router may lose the request or the answer, as a broken stream would.
+  world_.After(kClientPatience, [this, id] {
+    auto node = clients_.extract(id);
+    if (!node) return;
+    v1::ClientResponse silence;
+    *silence.mutable_status() = ToProto(Unavailable(Reason::kOutcomeUnknown, "the router does not answer"));
+    node.mapped()(silence);
+  });
   v1::NodeMessage message;
   message.set_collection(kCollection.value());
   request.SerializeToString(message.mutable_client_request());

@@ -89,8 +89,8 @@ void Chains::Write(std::size_t i) {
   cluster_.Client(Router(), std::move(request), [this, i, number](const v1::ClientResponse& response) {
     --under_way_;
     Key& k = keys_[i];
-    const Status status = FromProto(response.call().status());
-    if (status.ok() && response.status().code() == 0) {
+    const Status status = FromProto(response.status().code() != 0 ? response.status() : response.call().status());
+    if (status.ok()) {
       k.acked = number;
       ++acknowledged_;
     } else if (status.reason() == Reason::kConditionFailed) {
