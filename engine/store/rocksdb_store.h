@@ -32,11 +32,11 @@ struct RocksDbOptions {
 
 // RocksDB's own log is off: the replica's log takes its place. RocksDB is flushed by Checkpoint,
 // and besides when the write buffer is full or when many range deletes have gathered; every flush
-// ends between two batches.
+// ends between two batches. RocksDB's LOG file is not written; Health says what went wrong.
 //
 // Each store owns two threads: one flushes, one compacts what range deletes have dropped. `core`
 // gets the completions; it must outlive the stores. The end of a Store waits for a running flush or
-// compaction to notice, and flushes nothing.
+// compaction to notice (on a disk that hangs, for ever), and flushes nothing.
 std::unique_ptr<StoreFactory> NewRocksDbFactory(Executor& core, RocksDbOptions options);
 
 }  // namespace etalon::store
