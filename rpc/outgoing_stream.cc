@@ -40,6 +40,11 @@ bool OutgoingStream::usable() {
   return !closed_ && !peer_closes_;
 }
 
+bool OutgoingStream::peer_closes() {
+  std::lock_guard lock(mutex_);
+  return peer_closes_;
+}
+
 bool OutgoingStream::established() {
   std::lock_guard lock(mutex_);
   return established_;

@@ -46,6 +46,8 @@ class OutgoingStream final
 
   // False: a new stream is needed. Any thread.
   bool usable();
+  // The peer stops: it takes no new messages here. Any thread.
+  bool peer_closes();
   // The peer answered: it was a good connection. Any thread.
   bool established();
 

@@ -3,6 +3,11 @@
 #include <utility>
 
 namespace etalon::rpc {
+namespace {
+
+constexpr Duration kPauseAfterClosing = std::chrono::seconds(1);
+
+}  // namespace
 
 std::shared_ptr<OutgoingStream> StreamPool::Open(OutgoingStream::Options options) {
   options.on_end = [pool = shared_from_this(), then = std::move(options.on_end)](
@@ -34,7 +39,9 @@ bool StreamPool::Stop(Duration limit) {
 std::shared_ptr<OutgoingStream> Link::Get(SteadyTime now, Random& random, const Opener& open) {
   if (stream_ && !stream_->usable()) {
     if (stream_->established()) backoff_.Reset();
-    retry_at_ = now + backoff_.Next(random);
+    retry_at_ =
+        now + (stream_->peer_closes() ? random.Between(kPauseAfterClosing / 2, kPauseAfterClosing)
+                                      : backoff_.Next(random));
     stream_.reset();
   }
   if (!stream_ && now >= retry_at_) stream_ = open();

@@ -251,11 +251,14 @@ TEST(Transport, ASlowNodeHoldsItsSendersBack) {
   Process client("a", GrpcTransport::kStoragePipe, {.control_queue = 1 << 20});
   client.SetAddress("s", server.address());
   std::size_t sent = 0;
-  ASSERT_TRUE(Eventually([&] {
+  int stuck = 0;  // rounds in which nothing was taken any more
+  EXPECT_TRUE(Eventually([&] {
+    const std::size_t before = sent;
     while (client.Send("s", Lane::kControl, std::string(1 << 16, 'x')) == SendResult::kQueued)
       ++sent;
-    return server.process.counters().frames_received > 0 &&
-           client.Send("s", Lane::kControl, std::string(1 << 16, 'x')) == SendResult::kFull;
+    const bool received = server.process.counters().frames_received > 0;
+    stuck = received && sent == before ? stuck + 1 : 0;
+    return stuck == 50;
   }));
   release.set_value();
   EXPECT_EQ(server.process.Wait(sent).size(), sent);  // nothing that was queued is lost
@@ -267,23 +270,16 @@ TEST(Transport, AGracefulStopAnswersAllThatWasSent) {
   client.SetAddress("s", server.address());
   ASSERT_EQ(client.Send("s", Lane::kControl, "first"), SendResult::kQueued);
   ASSERT_EQ(client.Wait(1).size(), 1u);
-  std::atomic<bool> stop = false;
   std::atomic<std::size_t> accepted = 1;
   std::thread sender([&] {
-    while (!stop) {
-      if (client.Send("s", Lane::kControl, "x") == SendResult::kQueued) ++accepted;
-    }
+    while (client.Send("s", Lane::kControl, "x") == SendResult::kQueued) ++accepted;
   });
-  const auto begin = std::chrono::steady_clock::now();
-  ASSERT_EQ(client.Wait(200).size() >= 200, true);
+  ASSERT_GE(client.Wait(200).size(), 200u);
   server.process.endpoint()->BeginClose();
-  // Until the stream has ended on both sides.
-  EXPECT_TRUE(Eventually([&] { return client.counters().streams_broken == 1; }));
-  stop = true;
   sender.join();
-  server.Stop(kPatience);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, kPatience);
+  server.Stop(kPatience);  // ends by itself, long before
   EXPECT_EQ(client.Wait(accepted).size(), accepted);
+  EXPECT_EQ(server.process.counters().streams_cut, 0u);
 }
 
 }  // namespace

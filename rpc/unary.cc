@@ -79,6 +79,7 @@ bool UnaryCall::Answer(Result<v1::NodeMessage> reply) {
   if (!fill) return false;
   const std::shared_ptr<UnaryCall> alive = self_;  // Finish may end it
   alarm_.Cancel();
+  if (admitted_) endpoint_->ReleaseUnary();  // before the caller can know and ask again
   Finish(ToGrpc(fill(std::move(reply)), *context_));
   return true;
 }
@@ -89,7 +90,6 @@ void UnaryCall::OnCancel() {
 
 void UnaryCall::OnDone() {
   if (!address_.empty()) endpoint_->Unregister(address_);
-  if (admitted_) endpoint_->ReleaseUnary();
   const std::shared_ptr<UnaryCall> self = std::move(self_);
 }
 
