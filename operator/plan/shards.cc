@@ -82,6 +82,8 @@ void Planner::PlanForms() {
       const ReplicaView* replica = shard.Find(member.name());
       if (replica == nullptr || !replica->unformed()) continue;
       if (replica->info->member() == member.member()) {
+        // Its log has gone on without it: it joins like any blank disk.
+        if (shard.leader != nullptr && FindMember(*shard.leader, MemberId(member.member())) == nullptr) continue;
         action.replicas.push_back(member.name());
       } else if (shard.leader == nullptr) {
         WaitFor("form " + shard.name,

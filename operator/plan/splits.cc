@@ -52,8 +52,22 @@ void Planner::SurveySplits() {
       }
     }
   }
-  if (!splits_.under_way) splits_.to_close = std::move(committed);
   splits_.by_split = BySplit();
+  if (splits_.by_split) {  // what can begin now belongs to the same wave
+    bool target = false;
+    bool source = false;
+    for (const ShardView& shard : view_.shards()) {
+      if (shard.declared == nullptr || shard.role != Role::kKeep || !MayTakeBuckets(shard)) continue;
+      if (splits_.open.contains(shard.uid)) continue;
+      if (shard.creating() && shard.weight() == 0) {
+        target = target || !splits_.committed.contains(shard.uid);
+      } else {
+        source = source || (shard.leader != nullptr && OwnedBy(*shard.leader) > 0);
+      }
+    }
+    splits_.under_way = splits_.under_way || (target && source);
+  }
+  if (!splits_.under_way) splits_.to_close = std::move(committed);
 }
 
 bool Planner::BySplit() const {
