@@ -1,0 +1,39 @@
+// What the programs that serve gRPC have in common: signals, and the topology they are started with.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "common/logger.h"
+#include "common/status.h"
+#include "etalon/v1/topology.pb.h"
+
+namespace etalon::rpc {
+
+// Exit codes of etalon-storage and etalon-router.
+inline constexpr int kExitUsage = 2;    // flags, an address that cannot be had
+inline constexpr int kExitRefused = 3;  // the data directory is not this process's, is damaged or newer; nothing was wiped
+inline constexpr int kExitFailed = 4;   // it cannot go on
+
+// SIGTERM and SIGINT, taken by a thread of its own: the first calls `stop` (there), the second ends the process at once.
+// To be made before any other thread, since it blocks these signals for all of them.
+class Signals {
+ public:
+  Signals();
+  void Watch(std::function<void()> stop);
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
+// A file with the JSON of a v1::Topology; unknown fields are an error. Empty path: an empty topology.
+Result<v1::Topology> ReadTopologyFile(const std::string& path);
+
+// "info" and so on; INVALID_ARGUMENT with the names there are.
+Result<LogLevel> ParseLogLevel(const std::string& name);
+
+}  // namespace etalon::rpc
