@@ -31,6 +31,7 @@ find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
 find_package(fmt REQUIRED)
 find_package(Protobuf REQUIRED)
+find_package(nlohmann_json REQUIRED)
 include(GoogleTest)
 
 # Warnings of our own code. Third-party and generated headers come in as SYSTEM.
