@@ -14,6 +14,8 @@ constexpr std::size_t kPackagesInTxn = 32;
 constexpr std::size_t kBytesInTxn = 512u << 10;
 
 struct State {
+  State(Client& c, std::function<void(std::uint64_t)> p) : client(c), progress(std::move(p)) {}
+
   Client& client;
   Window window{kInFlight};
   std::function<void(std::uint64_t)> progress;
@@ -66,7 +68,7 @@ void ImportSource(State& state, const std::string& source, const std::vector<Pac
 
 ImportResult Import(Client& client, const std::map<std::string, std::vector<Package>>& index,
                     const std::function<void(std::uint64_t)>& progress) {
-  State state{.client = client, .progress = progress};
+  State state(client, progress);
   const auto begin = std::chrono::steady_clock::now();
   for (const auto& [source, packages] : index) {
     state.window.Enter();

@@ -153,7 +153,9 @@ bool Story::Run() {
   screen_.Line("  " + figures_.back());
 
   screen_.Line("\n* A load of reads, writes and two-record transactions begins, and goes on until the end.");
-  load_ = std::make_unique<Load>(*client_, index_, Load::Options{.calls_per_second = options_.calls_per_second}, OsSeed());
+  Load::Options load;
+  load.calls_per_second = options_.calls_per_second;
+  load_ = std::make_unique<Load>(*client_, index_, load, OsSeed());
   load_->Start();
   if (!Scale(4, seconds(120), true) || !Scale(3, seconds(120), false)) return false;
   load_->Stop();
