@@ -2,12 +2,11 @@
 // while this replica leads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "common/random.h"
 #include "engine/balance/io.h"
@@ -40,26 +39,43 @@ class OrderTaker {
   std::optional<double> disbalance() const { return disbalance_; }
 
  private:
-  struct Route;
+  struct Route {
+    std::uint64_t left = 0;  // not begun yet
+    std::uint64_t limit = 0;
+    SteadyTime try_at;
+    Backoff full;
+    Backoff failure;
+  };
   struct Running {
     ShardUid target;
     std::uint32_t bucket = 0;
-    std::uint64_t number = 0;  // of the order it was begun for
-    bool open = false;         // OPEN was applied: the state shows it
+    std::uint8_t level = 0;
+    bool open = false;  // OPEN was applied: the state shows it
   };
 
-  void OnRole(const RoleChanged& role);
-  void OnMessage(const v1::BalanceMessage& message);
-  void OnOrder(const v1::BalanceMessage& message);
-  void OnFinished(const OrderFinished& finished);
-  void OnApplied();
+  bool ready() const { return leader_ && state_.applied_term() == term_; }
+  void Handle(const RoleChanged& role);
+  void Handle(const Message& message);
+  void Handle(const Applied&);
+  void Handle(const Wake&) {}
+  void Handle(const Proposed& proposed);
+  void Handle(const OrderOpened& opened);
+  void Handle(const OrderFinished& finished);
+  void OnOrder(ShardUid from, Term term, const v1::BalanceOrder& order);
+  Status CheckOrder(ShardUid from, const v1::BalanceOrder& order) const;
+
   void Drive();
+  void BeginMoves();
+  void RaiseLevel();
+  std::map<ShardUid, Route>::iterator NextRoute();
   std::optional<std::uint32_t> PickBucket();
-  std::uint64_t Owned() const;  // what stays, if everything that runs succeeds
+  // What stays here if every transfer that has begun succeeds.
+  std::uint64_t Staying() const;
+  std::uint64_t Left() const;
   v1::BalanceReport Report(std::uint64_t number) const;
-  void SendResult();
+  void SendResult(ShardUid to, std::uint64_t number, const Status& status);
   void Emit(ShardUid to, v1::BalanceMessage message);
-  void WakeBy(SteadyTime when);
+  void WakeBy(SteadyTime when) { out_.wake_at = std::min(out_.wake_at, when); }
 
   const bucket::StateMachine& state_;
   const store::Store& store_;
@@ -81,16 +97,15 @@ class OrderTaker {
   std::uint8_t level_ = 0;
   std::uint64_t keep_ = 0;
   std::map<ShardUid, Route> routes_;
-  ShardUid last_target_;  // round robin
-  v1::BalanceResult result_;
-  bool told_finished_ = false;
+  ShardUid last_target_;      // they take turns
+  v1::BalanceResult totals_;  // since the issuer's term began here
 
   std::map<transfer::OrderId, Running> running_;
   std::map<std::uint32_t, SteadyTime> avoid_;  // buckets that failed lately
   std::uint64_t next_order_ = 1;
   transfer::Token rebase_ = 0;
-  std::string weights_;  // of the settings: a change cancels what the rebalancer planned
-  std::string reported_;
+  std::string weights_;   // of the settings: a change cancels what the rebalancer planned
+  std::string reported_;  // what the rebalancer should know by now
   SteadyTime report_at_ = SteadyTime::max();
 
   SteadyTime now_;

@@ -7,10 +7,12 @@
 // judged by its own applied state.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/random.h"
@@ -45,22 +47,74 @@ class Rebalancer {
   v1::RebalancerStateResponse State() const;
 
  private:
-  struct Shard;
+  struct Shard {
+    explicit Shard(const RebalancerOptions& options);
 
-  bool Runs() const;
-  void OnRole(const RoleChanged& role);
-  void OnMessage(const v1::BalanceMessage& message);
+    std::string name;
+    std::uint32_t weight = 0;
+    bool locked = false;  // by the settings
+
+    std::optional<v1::BalanceReport> report;  // the last one in this term
+    std::uint64_t asked = 0;                  // number of the query that is out; 0: answered
+    SteadyTime silent_since = SteadyTime::max();
+    SteadyTime ask_at = SteadyTime::max();
+    Backoff ask;
+
+    v1::BalanceOrder order;  // number 0: none yet
+    bool taken = false;
+    bool finished = true;
+    SteadyTime order_at = SteadyTime::max();
+    Backoff resend;
+
+    Term totals_term;          // of the shard's leader that counts them
+    v1::BalanceResult totals;  // as last heard
+
+    std::optional<double> etalon;  // at the shard's level, as told
+    std::optional<double> disbalance;
+    placement::ShardEtalon plan;  // at the highest level
+  };
+  using Shards = std::map<ShardUid, Shard>;
+  // Etalons that hold whatever the shards hold that nobody has heard of.
+  struct Bounds {
+    std::uint64_t keep = 0;   // never below
+    std::uint64_t limit = 0;  // never above
+  };
+
+  bool ready() const { return leader_ && state_.applied_term() == term_; }
+  void Handle(const RoleChanged& role);
+  void Handle(const Message& message);
+  void Handle(const Applied&);
+  void Handle(const Wake&) {}
+  // Not for this machine.
+  void Handle(const Proposed&) {}
+  void Handle(const OrderOpened&) {}
+  void Handle(const OrderFinished&) {}
   void OnReport(Shard& shard, const v1::BalanceReport& report);
-  void OnResult(Shard& shard, const v1::BalanceResult& result);
+  void OnResult(Shard& shard, Term term, const v1::BalanceResult& result);
+
+  void Stop();
   void LoadConfiguration();
-  void BeginRound();
   void Drive();
+  void BeginRound();
+  bool Silent(const Shard& shard) const;
+  bool AllAnswered() const;
+  bool OrdersOut() const;
+
+  // plan.cc
   void Plan();
-  void GiveOrders(const std::map<ShardUid, v1::BalanceOrder>& wanted);
-  void SendQuery(Shard& shard);
-  void SendOrder(Shard& shard);
+  std::vector<placement::ShardLoad> Loads(std::uint8_t level, std::uint64_t* unheard) const;
+  bool CannotPlan(placement::EtalonState state);
+  void TellEtalons(std::uint8_t level);
+  void GiveOrders(std::uint8_t level, const std::map<ShardUid, Bounds>& bounds,
+                  const std::map<ShardUid, std::map<ShardUid, std::uint64_t>>& routes);
+  void BeginCampaign();
+
+  void SendQuery(ShardUid uid, Shard& shard);
+  void SendOrder(ShardUid uid, Shard& shard);
   void Emit(ShardUid to, v1::BalanceMessage message);
-  void WakeBy(SteadyTime when);
+  void Show(std::string_view state, std::string explanation);
+  void PlanBy(SteadyTime when) { plan_at_ = std::min(plan_at_, when); }
+  void WakeBy(SteadyTime when) { out_.wake_at = std::min(out_.wake_at, when); }
 
   const bucket::StateMachine& state_;
   Random random_;
@@ -70,18 +124,19 @@ class Rebalancer {
   bool running_ = false;
 
   std::uint64_t next_number_ = 1;
-  SettingsVersion settings_version_;
   std::string configuration_;  // what of settings and topology matters here, to notice its change
-  std::map<ShardUid, Shard> shards_;  // of the topology
+  Shards shards_;              // of the topology
   transfer::PeerTerms peers_;
   transfer::AlertBook alerts_;
   bool collecting_ = false;
   SteadyTime collect_until_;
   SteadyTime plan_at_ = SteadyTime::max();
-  SteadyTime tick_at_;
+  SteadyTime tick_at_ = SteadyTime::max();
   bool moving_ = false;  // began, and has not reached the etalon: the threshold does not stop it
   SteadyTime campaign_began_;
-  v1::RebalancerStateResponse shown_;
+  v1::BalanceResult campaign_;  // what the totals of all shards grew by since
+  std::string shown_state_;
+  std::string shown_explanation_;
 
   SteadyTime now_;
   Output out_;

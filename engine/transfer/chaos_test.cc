@@ -21,8 +21,6 @@ ClusterOptions Small(std::uint64_t seed) {
 // peace, then the checks.
 struct Totals {
   std::map<std::string, int> applied;
-  std::map<std::string, int> refused;
-  std::multiset<std::string> raised;
 };
 
 void RunSeed(std::uint64_t seed, Totals& totals) {
@@ -32,7 +30,7 @@ void RunSeed(std::uint64_t seed, Totals& totals) {
   cluster.doubled = static_cast<int>(random.Below(200));
   cluster.late = static_cast<int>(random.Below(100));
   cluster.confirmed_always = random.Chance(1, 2);
-  const std::uint64_t changes = random.Below(5);
+  const std::uint64_t changes = random.Below(15);
   for (int round = 0; round < 60; ++round) {
     cluster.RunFor(random.Between(Duration(0), Duration(std::chrono::milliseconds(8))));
     for (std::uint64_t i = random.Below(4); i > 0; --i) cluster.RandomWrite(8);
@@ -61,7 +59,6 @@ void RunSeed(std::uint64_t seed, Totals& totals) {
   ASSERT_GT(cluster.acknowledged, 0u);
   for (int i = 0; i < cluster.size(); ++i) {
     for (const auto& [name, n] : cluster.shard(i).applied_controls) totals.applied[name] += n;
-    for (const auto& [name, n] : cluster.shard(i).refused_controls) totals.refused[name] += n;
   }
 }
 
@@ -78,12 +75,6 @@ TEST(TransferChaos, NoBucketIsDoubledAndNoAcknowledgedWriteIsLost) {
     EXPECT_GT(totals.applied[name], kSeeds / 4) << name;
   }
   EXPECT_GT(totals.applied["TARGET_GARBAGE"], kSeeds / 20);
-  for (const char* name : {"RECEIVING", "CHUNK", "ABORT"})
-    EXPECT_GT(totals.refused[name], 0) << name;
-  if (HasNonfatalFailure()) {
-    for (const auto& [name, n] : totals.applied) GTEST_LOG_(INFO) << "applied " << name << " " << n;
-    for (const auto& [name, n] : totals.refused) GTEST_LOG_(INFO) << "refused " << name << " " << n;
-  }
 }
 
 }  // namespace

@@ -46,24 +46,14 @@ void ByteBudget::Refill(SteadyTime now) {
   at_ = now;
 }
 
-void RateMeter::OnSent(SteadyTime now) {
-  if (busy_) return;
-  busy_ = true;
-  since_ = now;
-}
-
-void RateMeter::OnAcknowledged(std::uint64_t bytes, bool idle, SteadyTime now) {
-  if (!busy_) return;
-  time_ += now - since_;
-  since_ = now;
-  bytes_ += bytes;
-  if (idle) busy_ = false;
-  if (bytes_ < kEnough || time_ <= Duration::zero()) return;
-  const double sample = static_cast<double>(bytes_) / Seconds(time_);
-  rate_ = measured_ ? (rate_ + sample) / 2 : sample;
+void RateMeter::OnAcknowledged(std::uint64_t bytes, const Mark& mark, SteadyTime now) {
+  delivered_ += bytes;
+  const std::uint64_t during = delivered_ - mark.delivered;
+  if (during < kEnough || now <= mark.sent_at) return;
+  const double sample = static_cast<double>(during) / Seconds(now - mark.sent_at);
+  // The first pieces of a window say too little: up at once, down slowly.
+  rate_ = measured_ ? std::max(sample, 0.75 * rate_ + 0.25 * sample) : sample;
   measured_ = true;
-  bytes_ = 0;
-  time_ = Duration::zero();
 }
 
 Duration RateMeter::TimeFor(std::uint64_t bytes) const {

@@ -26,15 +26,19 @@ class ByteBudget {
   SteadyTime at_;
 };
 
-// Bytes per second of one stream, over the time that something was in flight. Acknowledged bytes
-// are gathered until there are enough to tell throughput from latency; before that a rate is
-// assumed.
+// Bytes per second that a stream gets through. What was acknowledged between the sending of a piece and its own
+// acknowledgement, over that time: so a burst of acknowledgements is not taken for speed. Only samples of enough bytes
+// count, as the others tell the latency; until the first one a rate is assumed.
 class RateMeter {
  public:
+  struct Mark {
+    SteadyTime sent_at;
+    std::uint64_t delivered = 0;
+  };
   explicit RateMeter(double assumed) : rate_(assumed) {}
-  void OnSent(SteadyTime now);  // something is in flight now
-  void OnAcknowledged(std::uint64_t bytes, bool idle,
-                      SteadyTime now);  // `idle`: nothing is any more
+  Mark OnSent(SteadyTime now) const { return {now, delivered_}; }
+  // `bytes` were acknowledged; `mark` is that of the last piece of them.
+  void OnAcknowledged(std::uint64_t bytes, const Mark& mark, SteadyTime now);
   Duration TimeFor(std::uint64_t bytes) const;
   double bytes_per_second() const { return rate_; }
 
@@ -43,10 +47,7 @@ class RateMeter {
 
   double rate_;
   bool measured_ = false;
-  bool busy_ = false;
-  SteadyTime since_;
-  Duration time_{};
-  std::uint64_t bytes_ = 0;
+  std::uint64_t delivered_ = 0;
 };
 
 }  // namespace etalon::transfer

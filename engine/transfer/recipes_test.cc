@@ -20,29 +20,11 @@ ClusterOptions Options(int shards, std::uint64_t seed = 5) {
   return options;
 }
 
-std::size_t Put(Cluster& cluster, int shard, std::uint32_t bucket, int records, std::size_t size) {
-  for (int i = 0; i < records; ++i) {
-    const std::string key = "r" + std::to_string(i);
-    const std::string value = std::to_string(i) + std::string(size, 'x');
-    cluster.shard(shard).ProposePut(bucket, key, value, 0, [&cluster, bucket, key, value](auto& s) {
-      if (s.ok()) cluster.truth[{bucket, key}] = value;
-    });
-  }
-  cluster.RunFor(milliseconds(200));
-  return cluster.truth.size();
-}
-
-bool Owns(Cluster& cluster, int shard, std::uint32_t bucket) {
-  const bucket::Row* row = cluster.shard(shard).state().FindRow(bucket);
-  return row != nullptr && bucket::IsWritable(row->status);
-}
-
 // A1 (data loss): the target's leader acknowledged a chunk and was lost with it. Here a chunk
 // counts once it is applied, and the source keeps it until then.
 TEST(Recipes, A1_TargetLeaderIsLostAfterItTookAChunk) {
   Cluster cluster(Options(2));
-  const std::size_t records = Put(cluster, 0, 1, 20, 60'000);  // several chunks
-  ASSERT_EQ(records, 20u);
+  cluster.Fill(0, 1, 20, 60'000);  // several chunks
   int chunks = 0;
   cluster.probe = [&](Shard& shard, const v1::Control& control, bool before) {
     if (control.has_chunk() && before && ++chunks % 2 == 0 && chunks <= 6) shard.ChangeLeader(0);
@@ -53,14 +35,14 @@ TEST(Recipes, A1_TargetLeaderIsLostAfterItTookAChunk) {
   EXPECT_GE(chunks, 6);
   ASSERT_TRUE(cluster.RunUntilIdle());
   EXPECT_EQ(cluster.CheckAtRest(), "");
-  EXPECT_TRUE(Owns(cluster, 1, 1));
+  EXPECT_TRUE(cluster.Owns(1, 1));
 }
 
 // A2 (doubled buckets): SENT is written and the source's master switches at once.
 TEST(Recipes, A2_SourceLeaderChangesAroundSent) {
   for (const std::size_t survive : {0u, 1u}) {
     Cluster cluster(Options(2));
-    Put(cluster, 0, 1, 5, 10);
+    cluster.Fill(0, 1, 5, 10);
     bool done = false;
     cluster.probe = [&](Shard& shard, const v1::Control& control, bool before) {
       if (control.step().kind() != v1::TransferStep::SENT || !before || done) return;
@@ -72,7 +54,7 @@ TEST(Recipes, A2_SourceLeaderChangesAroundSent) {
     cluster.RunFor(seconds(30));
     ASSERT_TRUE(cluster.RunUntilIdle());
     EXPECT_EQ(cluster.CheckAtRest(), "");
-    EXPECT_EQ(Owns(cluster, 1, 1), survive == 1);
+    EXPECT_EQ(cluster.Owns(1, 1), survive == 1);
   }
 }
 
@@ -80,7 +62,7 @@ TEST(Recipes, A2_SourceLeaderChangesAroundSent) {
 // time, then backs off; nothing is refused at apply that a replica could choke on.
 TEST(Recipes, A3_LongStoredFunctionHoldsTheBucket) {
   Cluster cluster(Options(2));
-  Put(cluster, 0, 1, 5, 10);
+  cluster.Fill(0, 1, 5, 10);
   cluster.shard(0).refs[1] = 1;
   const OrderId order = cluster.shard(0).Move(Cluster::Uid(1), {1});
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.shard(0).closed.count(1) != 0; }));
@@ -105,23 +87,23 @@ TEST(Recipes, A3_AFunctionThatNeverEndsEndsTheTransfer) {
   EXPECT_EQ(cluster.shard(0).finished.at(order).reason(), Reason::kBucketIsLocked);
   ASSERT_TRUE(cluster.RunUntilIdle());
   EXPECT_EQ(cluster.CheckAtRest(), "");
-  EXPECT_TRUE(Owns(cluster, 0, 1));
+  EXPECT_TRUE(cluster.Owns(0, 1));
 }
 
 // A5 and A8: the message that activates is stuck; the bucket moves on from the target, then the
 // message arrives.
 TEST(Recipes, A5_A8_StuckMessagesArriveAfterTheBucketMovedOn) {
   Cluster cluster(Options(3));
-  Put(cluster, 0, 1, 5, 10);
+  cluster.Fill(0, 1, 5, 10);
   std::vector<transfer::Send> stuck;
   cluster.tap = [&](Shard&, transfer::Send& send) {
     stuck.push_back(send);  // everything arrives, and once more at the end
     return true;
   };
   cluster.shard(0).Move(Cluster::Uid(1), {1});
-  ASSERT_TRUE(cluster.RunUntil([&] { return Owns(cluster, 1, 1); }));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Owns(1, 1); }));
   cluster.shard(1).Move(Cluster::Uid(2), {1});
-  ASSERT_TRUE(cluster.RunUntil([&] { return Owns(cluster, 2, 1); }));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Owns(2, 1); }));
   ASSERT_TRUE(cluster.RunUntilIdle());
   const std::vector<transfer::Send> again = stuck;
   ASSERT_GT(again.size(), 10u);
@@ -132,13 +114,13 @@ TEST(Recipes, A5_A8_StuckMessagesArriveAfterTheBucketMovedOn) {
   cluster.RunFor(seconds(30));
   ASSERT_TRUE(cluster.RunUntilIdle());
   EXPECT_EQ(cluster.CheckAtRest(), "");
-  EXPECT_TRUE(Owns(cluster, 2, 1));
+  EXPECT_TRUE(cluster.Owns(2, 1));
 }
 
 // A5: the target's confirmation is lost, and the bucket is sent on before the source knows.
 TEST(Recipes, A5_TargetSendsOnBeforeTheSourceHasItsConfirmation) {
   Cluster cluster(Options(3));
-  Put(cluster, 0, 1, 5, 10);
+  cluster.Fill(0, 1, 5, 10);
   bool cut = false;
   cluster.tap = [&](Shard& from, transfer::Send& send) {
     if (from.uid() != Cluster::Uid(1) || send.to != Cluster::Uid(0)) return true;
@@ -148,9 +130,9 @@ TEST(Recipes, A5_TargetSendsOnBeforeTheSourceHasItsConfirmation) {
     if (control.step().kind() == v1::TransferStep::ACTIVATE && !before) cut = true;
   };
   const OrderId order = cluster.shard(0).Move(Cluster::Uid(1), {1});
-  ASSERT_TRUE(cluster.RunUntil([&] { return Owns(cluster, 1, 1); }));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Owns(1, 1); }));
   cluster.shard(1).Move(Cluster::Uid(2), {1});
-  ASSERT_TRUE(cluster.RunUntil([&] { return Owns(cluster, 2, 1); }));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Owns(2, 1); }));
   cluster.RunFor(seconds(5));
   EXPECT_EQ(cluster.shard(0).finished.count(order), 0u);
   EXPECT_TRUE(cluster.shard(0).held.empty()) << "held writes are let go after a while";
@@ -165,7 +147,7 @@ TEST(Recipes, A5_TargetSendsOnBeforeTheSourceHasItsConfirmation) {
 // A7: one source, parallel sends to two targets that fail in the middle.
 TEST(Recipes, A7_ParallelSendsToTwoTargetsThatFail) {
   Cluster cluster(Options(3));
-  for (std::uint32_t b = 0; b < 4; ++b) Put(cluster, 0, b, 5, 10);
+  for (std::uint32_t b = 0; b < 4; ++b) cluster.Fill(0, b, 5, 10);
   int chunks = 0;
   cluster.probe = [&](Shard& shard, const v1::Control& control, bool before) {
     if (control.has_chunk() && before && ++chunks <= 4) shard.ChangeLeader(chunks % 2 ? 0 : 9);
@@ -182,7 +164,7 @@ TEST(Recipes, A7_ParallelSendsToTwoTargetsThatFail) {
 TEST(Recipes, A9_SlowCommitOfSendingAndOfSent) {
   for (const v1::TransferStep::Kind slow : {v1::TransferStep::SENDING, v1::TransferStep::SENT}) {
     Cluster cluster(Options(2));
-    Put(cluster, 0, 1, 5, 10);
+    cluster.Fill(0, 1, 5, 10);
     bool once = false;
     cluster.probe = [&](Shard&, const v1::Control& control, bool before) {
       if (control.step().kind() != slow || !before || once) return;
@@ -201,7 +183,7 @@ TEST(Recipes, A9_SlowCommitOfSendingAndOfSent) {
 // A13: a destination that has no row yet must not be named to anybody.
 TEST(Recipes, A13_WritesDuringAMoveAreSentNowhereBeforeTheCommitPoint) {
   Cluster cluster(Options(2));
-  Put(cluster, 0, 1, 5, 10);
+  cluster.Fill(0, 1, 5, 10);
   int seen = 0;
   cluster.probe = [&](Shard& shard, const v1::Control& control, bool) {
     const Status status = shard.state().CheckWrite(RoutingValue(1), Epoch());
@@ -215,7 +197,7 @@ TEST(Recipes, A13_WritesDuringAMoveAreSentNowhereBeforeTheCommitPoint) {
     (void)control;
   };
   cluster.shard(0).Move(Cluster::Uid(1), {1});
-  ASSERT_TRUE(cluster.RunUntil([&] { return Owns(cluster, 1, 1); }));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Owns(1, 1); }));
   EXPECT_GT(seen, 2);
   ASSERT_TRUE(cluster.RunUntilIdle());
   ASSERT_EQ(cluster.shard(0).released.size(), 1u);
@@ -229,7 +211,7 @@ TEST(Recipes, A13_WritesDuringAMoveAreSentNowhereBeforeTheCommitPoint) {
 // B18: a transfer that is stuck delays no other.
 TEST(Recipes, B18_OneStuckTransferDelaysNoOther) {
   Cluster cluster(Options(3));
-  for (std::uint32_t b = 0; b < 4; ++b) Put(cluster, 0, b, 3, 10);
+  for (std::uint32_t b = 0; b < 4; ++b) cluster.Fill(0, b, 3, 10);
   cluster.probe = [&](Shard& shard, const v1::Control& control, bool before) {
     if (control.step().kind() == v1::TransferStep::SENT && before &&
         shard.state().outgoing().begin()->second.target == Cluster::Uid(1)) {
@@ -258,7 +240,7 @@ TEST(Recipes, B18_OneStuckTransferDelaysNoOther) {
 // loops, both are told.
 TEST(Recipes, X1_ASourceThatLostItsSentMeetsTheNewOwner) {
   Cluster cluster(Options(2));
-  Put(cluster, 0, 1, 5, 10);
+  cluster.Fill(0, 1, 5, 10);
   // Shard 1 owns bucket 1 at epoch 2, by a transfer that shard 0 never heard of.
   const TransferId x{Cluster::Uid(0), Term(1), LogIndex(1)};
   v1::Control receiving;
@@ -281,8 +263,8 @@ TEST(Recipes, X1_ASourceThatLostItsSentMeetsTheNewOwner) {
   cluster.shard(1).Propose(receiving);
   cluster.shard(1).Propose(last);
   cluster.shard(1).Propose(activate);
-  ASSERT_TRUE(cluster.RunUntil([&] { return Owns(cluster, 1, 1); }, seconds(1)));
-  EXPECT_TRUE(Owns(cluster, 0, 1));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Owns(1, 1); }, seconds(1)));
+  EXPECT_TRUE(cluster.Owns(0, 1));
   // An order to send it there meets the owner's mark.
   const OrderId order = source.Move(Cluster::Uid(1), {1});
   ASSERT_TRUE(cluster.RunUntil([&] { return source.finished.count(order) != 0; }));
@@ -296,7 +278,7 @@ TEST(Recipes, X1_ASourceThatLostItsSentMeetsTheNewOwner) {
   EXPECT_EQ(source.alerts.begin()->first, kAlertDoubled);
   EXPECT_EQ(source.state().FindRow(1)->own_seen, Epoch(2));
   EXPECT_TRUE(source.Get(1, "r0").has_value()) << "the data is kept";
-  EXPECT_TRUE(Owns(cluster, 1, 1)) << "the newer owner goes on";
+  EXPECT_TRUE(cluster.Owns(1, 1)) << "the newer owner goes on";
 }
 
 }  // namespace

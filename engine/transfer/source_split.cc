@@ -91,6 +91,7 @@ void Source::SplitFailed(const std::string& task, const Status& why) {
   if (it->second.since == SteadyTime()) it->second.since = now_;
   it->second.waits_for = why.ToString();
   it->second.try_at = now_ + it->second.backoff.Next(random_);
+  WakeBy(it->second.try_at);
 }
 
 }  // namespace etalon::transfer

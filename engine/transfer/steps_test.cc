@@ -113,18 +113,18 @@ TEST_P(Steps, LeaderChange) {
   }
 }
 
+std::string NameOfCase(const ::testing::TestParamInfo<Steps::ParamType>& info) {
+  const auto& [entry, changes, moment] = info.param;
+  return std::string(entry.entry) + (entry.log == 0 ? "OfSource" : "OfTarget") +
+         (changes == 0 ? "_SourceLeader" : "_TargetLeader") + NameOf(moment);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Steps,
                          ::testing::Combine(::testing::ValuesIn(kEntries), ::testing::Values(0, 1),
                                             ::testing::Values(Moment::kBeforeAndLost,
                                                               Moment::kBeforeAndKept,
                                                               Moment::kAfter)),
-                         [](const auto& info) {
-                           const auto& [entry, changes, moment] = info.param;
-                           return std::string(entry.entry) +
-                                  (entry.log == 0 ? "OfSource" : "OfTarget") +
-                                  (changes == 0 ? "_SourceLeader" : "_TargetLeader") +
-                                  NameOf(moment);
-                         });
+                         NameOfCase);
 
 }  // namespace
 }  // namespace etalon::transfer::testing

@@ -91,7 +91,7 @@ Status Stream::Cut() {
     chunk.set_bytes(bytes_);
     finished_ = true;
   }
-  unacknowledged_.push_back(std::move(chunk));
+  unacknowledged_.push_back({std::move(chunk), {}});
   ++unsent_;
   return OkStatus();
 }
@@ -119,10 +119,10 @@ Result<std::vector<v1::Chunk>> Stream::Pump(SteadyTime now, ByteBudget& budget,
     }
     // The last round is not held up by the limit: it stops writes, and it is short.
     if (!finishing_ && !budget.MaySend(now)) break;
-    const v1::Chunk& chunk = unacknowledged_[unacknowledged_.size() - unsent_];
-    budget.Spend(chunk.payload().size());
-    meter_.OnSent(now);
-    out.push_back(chunk);
+    Unacknowledged& next = unacknowledged_[unacknowledged_.size() - unsent_];
+    budget.Spend(next.chunk.payload().size());
+    next.sent = meter_.OnSent(now);
+    out.push_back(next.chunk);
     --unsent_;
   }
   if (!out.empty() && resend_at_ == SteadyTime::max()) resend_at_ = now + resend_.Next(random);
@@ -131,15 +131,17 @@ Result<std::vector<v1::Chunk>> Stream::Pump(SteadyTime now, ByteBudget& budget,
 
 bool Stream::OnAcknowledged(std::uint64_t next_number, SteadyTime now) {
   std::uint64_t bytes = 0;
-  while (!unacknowledged_.empty() && unacknowledged_.front().number() < next_number) {
+  RateMeter::Mark sent;
+  while (!unacknowledged_.empty() && unacknowledged_.front().chunk.number() < next_number) {
     if (unsent_ == unacknowledged_.size()) --unsent_;  // it was to be sent again
-    bytes += unacknowledged_.front().payload().size();
+    bytes += unacknowledged_.front().chunk.payload().size();
+    sent = unacknowledged_.front().sent;
     unacknowledged_.pop_front();
   }
   if (next_number <= acknowledged_) return false;
   acknowledged_ = next_number;
   unacknowledged_bytes_ -= bytes;
-  meter_.OnAcknowledged(bytes, unacknowledged_.empty(), now);
+  if (bytes > 0) meter_.OnAcknowledged(bytes, sent, now);
   resend_.Reset();
   resend_at_ = unacknowledged_.size() > unsent_ ? now + options_.resend_after : SteadyTime::max();
   return true;

@@ -83,7 +83,11 @@ class Stream {
   std::uint64_t dirty_key_bytes_ = 0;
   bool overflow_ = false;
 
-  std::deque<v1::Chunk> unacknowledged_;
+  struct Unacknowledged {
+    v1::Chunk chunk;
+    RateMeter::Mark sent;
+  };
+  std::deque<Unacknowledged> unacknowledged_;
   std::size_t unsent_ = 0;  // of its tail: not sent yet
   std::uint64_t unacknowledged_bytes_ = 0;
   std::uint64_t acknowledged_ = 1;  // the target's next number

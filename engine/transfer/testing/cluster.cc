@@ -329,9 +329,10 @@ Cluster::Cluster(ClusterOptions options, MakeShard make)
     v1::ReplicaInfo& replica = *shard.add_replicas();
     replica.set_name(shard.name() + "-0");
     replica.set_address("host:" + std::to_string(i + 1));
-    if (static_cast<std::size_t>(i) < options_.ranges.size()) {
-      shard.add_initial()->set_first(options_.ranges[static_cast<std::size_t>(i)].first);
-      shard.mutable_initial(0)->set_last(options_.ranges[static_cast<std::size_t>(i)].second);
+    const auto n = static_cast<std::size_t>(i);
+    if (n < options_.ranges.size() && options_.ranges[n].first <= options_.ranges[n].second) {
+      shard.add_initial()->set_first(options_.ranges[n].first);
+      shard.mutable_initial(0)->set_last(options_.ranges[n].second);
     }
     v1::ShardSettings& s = *settings_.add_shards();
     s.set_uid(Uid(i).value());
@@ -351,6 +352,7 @@ Cluster::Cluster(ClusterOptions options, MakeShard make)
                            : std::make_unique<Shard>(*this, Uid(i), form));
   }
   for (const auto& shard : shards_) shard->Start();
+  RunFor(std::chrono::milliseconds(20));
 }
 
 Cluster::~Cluster() = default;
@@ -450,6 +452,33 @@ void Cluster::RandomWrite(int keys) {
                       });
     return;
   }
+}
+
+void Cluster::Fill(int to, std::uint32_t bucket, int records, std::size_t size) {
+  int left = records;
+  for (int i = 0; i < records; ++i) {
+    const std::string key = "r" + std::to_string(i);
+    const std::string value = std::to_string(i) + std::string(size, 'x');
+    shard(to).ProposePut(bucket, key, value, 0, [this, bucket, key, value, &left](auto& status) {
+      ETALON_CHECK(status.ok(), status.ToString());
+      truth[{bucket, key}] = value;
+      --left;
+    });
+  }
+  ETALON_CHECK(RunUntil([&] { return left == 0; }), "the records are not written");
+}
+
+bool Cluster::Owns(int owner, std::uint32_t bucket) {
+  const bucket::Row* row = shard(owner).state().FindRow(bucket);
+  return row != nullptr && bucket::IsWritable(row->status);
+}
+
+Status Cluster::MoveAndWait(int from, int to, std::vector<std::uint32_t> buckets) {
+  Shard& source = shard(from);
+  const OrderId order = source.Move(Uid(to), std::move(buckets));
+  ETALON_CHECK(RunUntil([&] { return source.finished.count(order) != 0; }),
+               "the move does not end");
+  return source.finished.at(order);
 }
 
 std::string Cluster::CheckOwners() const {

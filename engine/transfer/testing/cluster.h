@@ -30,7 +30,7 @@ struct ClusterOptions {
   std::uint64_t seed = 1;
   int shards = 3;
   std::uint32_t bucket_count = 6;
-  // Shard i begins with these buckets; empty: all on shard 0.
+  // Shard i begins with these buckets ({1, 0}: none); empty: all on shard 0.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;  // [first, last]
   v1::Settings settings;                                        // shards and version are filled in
   Duration commit_min = std::chrono::microseconds(200);
@@ -202,6 +202,11 @@ class Cluster {
   void RandomWrite(int keys);
   std::map<std::pair<std::uint32_t, std::string>, std::string> truth;  // (bucket of level 0, key)
   std::uint64_t acknowledged = 0;
+  // Records r0, r1, ... of a bucket that this shard owns, applied when it returns.
+  void Fill(int shard, std::uint32_t bucket, int records, std::size_t size);
+  bool Owns(int shard, std::uint32_t bucket);
+  // Moves and waits for the end.
+  Status MoveAndWait(int from, int to, std::vector<std::uint32_t> buckets);
 
   // At most one shard writes to each bucket; empty: it is so.
   std::string CheckOwners() const;
