@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/check.h"
 #include "engine/log/log.h"
 #include "sim/world/world.h"
 
@@ -54,12 +55,11 @@ class LogNode {
   }
   void MustOpen() {
     const Status status = Open();
-    ASSERT_TRUE(status.ok()) << status.ToString();
+    ETALON_CHECK(status.ok(), status.ToString());
   }
-  // The process and the machine die.
-  void Crash() {
+  void Crash(sim::CrashKind kind = sim::CrashKind::kPower) {
     log.reset();
-    world.Crash("n");
+    world.Crash("n", kind);
     env = std::make_unique<Env>(world.Restart("n"));
     ready = false;
     durable = number = 0;

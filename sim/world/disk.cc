@@ -283,9 +283,12 @@ std::vector<std::string> SimDisk::Files() const {
   return out;
 }
 
-void SimDisk::Crash() {
+void SimDisk::DropJobs() {
   jobs_.clear();
   poisoned_ = false;
+}
+
+void SimDisk::LosePower() {
   std::map<std::string, std::size_t> happened;  // how many of a directory's changes did
   for (const NameChange& change : unsynced_names_) ++happened[change.dir];
   for (auto& [dir, count] : happened) {

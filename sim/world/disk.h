@@ -16,7 +16,7 @@
 
 namespace etalon::sim {
 
-// What a crash does (each choice is drawn anew, per file and per directory):
+// What a loss of power does (each choice is drawn anew, per file and per directory):
 // * file data since the last kSync of the file: all lost; all kept; a prefix of the writes, the
 // last of them cut at a
 //   random byte; or each write by itself lost, kept, cut, or kept in some 512-byte sectors only.
@@ -59,8 +59,9 @@ class SimDisk final : public Disk {
   std::uint64_t undone() const { return undone_; }  // changes of names that crashes took back
   std::uint64_t used() const;
 
-  // Used by SimWorld: the power fails.
-  void Crash();
+  // Used by SimWorld. Power goes after the jobs.
+  void DropJobs();
+  void LosePower();
 
  private:
   // A write (offset, bytes), or a change of size when `resize`.

@@ -69,6 +69,21 @@ TEST(SimDisk, UnsyncedWritesAreLostKeptOrTorn) {
             (std::set<std::string>{"lost", "kept", "torn inside a sector", "torn by sectors"}));
 }
 
+TEST(SimDisk, TheDeathOfAProcessLosesNothingThatWasWritten) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Fixture f(seed);
+    ASSERT_TRUE(f.Do({DiskOp::Write("f", 0, "written")}).ok());
+    const std::uint64_t ops = f.disk().ops();
+    f.disk().Submit({DiskOp::Write("f", 0, "WR"), DiskOp::Write("f", 2, "ITTEN")}, nullptr);
+    ASSERT_TRUE(f.world.RunUntil([&] { return f.disk().ops() == ops + 1; }, seconds(1)));
+    f.world.Crash("a", CrashKind::kProcess);
+    f.world.Restart("a");
+    EXPECT_EQ(f.Content("f"), "WRitten") << "the job in flight goes no further";
+    f.world.RunFor(seconds(1));
+    EXPECT_EQ(f.Content("f"), "WRitten");
+  }
+}
+
 TEST(SimDisk, LaterUnsyncedWritesMaySurviveEarlierOnes) {
   bool only_second = false;
   bool only_first = false;

@@ -41,14 +41,15 @@ void SimWorld::SetReceiver(const NodeName& name, Network::Receiver receiver) {
   net_.SetReceiver(name, std::move(receiver));
 }
 
-void SimWorld::Crash(const NodeName& name) {
+void SimWorld::Crash(const NodeName& name, CrashKind kind) {
   Node& node = At(name);
   ETALON_CHECK(node.up, "a crash of a node that is down");
   node.up = false;
   node.executor->Switch(false);
   events_.Drop(node.owner);
   net_.Down(name);
-  node.disk->Crash();
+  node.disk->DropJobs();
+  if (kind == CrashKind::kPower) node.disk->LosePower();
   events_.Mix(node.owner);
 }
 

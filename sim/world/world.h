@@ -22,6 +22,11 @@
 
 namespace etalon::sim {
 
+enum class CrashKind : unsigned char {
+  kPower,    // the machine stops: the disk keeps what was synced, and of the rest what it likes
+  kProcess,  // the process dies: all that it wrote is there, though not durable
+};
+
 class SimWorld {
  public:
   explicit SimWorld(std::uint64_t seed);
@@ -35,7 +40,7 @@ class SimWorld {
   Env AddNode(const NodeName& name);
   Env AddNode(const NodeName& name, ClockOptions clock);
   void SetReceiver(const NodeName& name, Network::Receiver receiver);
-  void Crash(const NodeName& name);
+  void Crash(const NodeName& name, CrashKind kind = CrashKind::kPower);
   Env Restart(const NodeName& name);
   bool IsUp(const NodeName& name) const;
   // The node does nothing for that long (its process stands still; time and messages go on).
