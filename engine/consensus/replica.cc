@@ -76,6 +76,8 @@ void Replica::Start() {
   o.election_ticks = options_.election_ticks;
   o.heartbeat_ticks = options_.heartbeat_ticks;
   o.vote_holdoff_ticks = options_.election_ticks;
+  o.max_message_bytes = options_.message_bytes;
+  o.max_inflight = options_.inflight_messages;
   o.max_committed_bytes = options_.apply_bytes;
   o.max_uncommitted_bytes = options_.uncommitted_bytes;
   consensus_.emplace(o, log_);
@@ -203,6 +205,7 @@ void Replica::Observe() {
   const bool leads = now.role == Role::kLeader;
   if (led && (!leads || now.term != before.term)) {
     while (!outgoing_.empty()) EndOutgoing(outgoing_.begin()->first, false);
+    retry_at_.clear();
     reads_.FailAll(NotLeader());
   }
   WatchHandover(env_.clock.Now());

@@ -57,6 +57,8 @@ class Replica {
     std::uint64_t pending_bytes =
         64 << 20;  // proposals are refused while the log has more than that to write
     std::uint64_t uncommitted_bytes = 64 << 20;
+    std::uint64_t message_bytes = 128 << 10;  // these two: what may be under way to one follower
+    std::uint64_t inflight_messages = 32;
     std::uint64_t apply_bytes = 256 << 10;  // about the size of one apply group
     std::size_t waiting_reads = 100'000;
     std::uint64_t caught_up_entries =
@@ -238,6 +240,7 @@ class Replica {
 
   std::uint64_t next_snapshot_ = 1;
   std::map<MemberId, SnapshotSender> outgoing_;
+  std::map<MemberId, SteadyTime> retry_at_;  // of those whose stream failed
   std::vector<MemberId> stale_;  // of outgoing_: to be ended, their receivers ask for another one
   std::unique_ptr<Incoming> incoming_;
 

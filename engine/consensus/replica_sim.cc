@@ -249,12 +249,14 @@ SendResult SimNode::SendToMember(MemberId to, Lane lane, std::string bytes) {
 }
 
 std::unique_ptr<SnapshotSource> SimNode::StartSnapshot(AppliedState* meta) {
-  if (no_snapshots_) return nullptr;
+  if (refuse_snapshots_) return nullptr;
+  ++snapshots_started_;
   *meta = state_.at;
   return std::make_unique<StringSource>(state_.Encode());
 }
 
 std::unique_ptr<SnapshotSink> SimNode::StartRestore(const Snapshot& meta) {
+  if (refuse_restores_) return nullptr;
   return std::make_unique<Sink>(env_->disk, GenerationPath(meta.name));
 }
 

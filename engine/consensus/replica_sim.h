@@ -67,7 +67,9 @@ class SimNode final : public Replica::Owner {
 
   Deadline In(Duration patience) const { return Deadline::After(env_->clock.Now(), patience); }
   void RefuseApplies(int times) { refuse_ = times; }
-  void KeepSnapshotsBack(bool keep) { no_snapshots_ = keep; }
+  void RefuseSnapshots(bool refuse) { refuse_snapshots_ = refuse; }
+  void RefuseRestores(bool refuse) { refuse_restores_ = refuse; }
+  int snapshots_started() const { return snapshots_started_; }
 
   // Replica::Owner
   Status Apply(std::span<const Entry> entries, const MembersChange* change) override;
@@ -103,7 +105,9 @@ class SimNode final : public Replica::Owner {
   std::map<LogIndex, Term> waiting_;
   std::vector<RaftStatus> roles_;
   int refuse_ = 0;
-  bool no_snapshots_ = false;
+  bool refuse_snapshots_ = false;
+  bool refuse_restores_ = false;
+  int snapshots_started_ = 0;
   bool log_failed_ = false;
   std::string last_context_;
 };

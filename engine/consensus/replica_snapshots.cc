@@ -15,6 +15,10 @@ std::optional<Snapshot> Replica::ProvideSnapshot(MemberId to, LogIndex at_least)
     return std::nullopt;
   }
   if (outgoing_.size() >= options_.outgoing_snapshots) return std::nullopt;
+  if (const auto wait = retry_at_.find(to); wait != retry_at_.end()) {
+    if (env_.clock.Now() < wait->second) return std::nullopt;
+    retry_at_.erase(wait);
+  }
   AppliedState meta;
   std::unique_ptr<SnapshotSource> source = owner_.StartSnapshot(&meta);
   const auto names = [to](const std::vector<MemberId>& ids) {
@@ -41,6 +45,8 @@ void Replica::EndOutgoing(MemberId to, bool arrived) {
   if (sender == outgoing_.end()) return;
   env_.log.Info("snapshot_ended", {{"name", sender->second.snapshot().name}, {"arrived", arrived}});
   outgoing_.erase(sender);
+  const Duration base = options_.snapshot.retry_after;
+  if (!arrived) retry_at_[to] = env_.clock.Now() + random_.Between(base, 2 * base);
   consensus_->SnapshotDone(to, arrived);
 }
 

@@ -238,6 +238,27 @@ TEST(Replica, ABrokenStreamBeginsAnew) {
   }
 }
 
+TEST(Replica, ASnapshotThatFindsNoPlaceIsOfferedAgainNowAndThen) {
+  SimShard shard(23);
+  shard.Form(3);
+  shard.WriteSome(20);
+  SimNode& behind = Other(shard, shard.WaitForLeader());
+  FallBehind(shard, behind);
+  SimNode& leader = shard.WaitForLeader();
+  leader.RefuseSnapshots(true);
+  behind.RefuseRestores(true);
+  behind.Start();
+  shard.world.RunFor(seconds(5));
+  leader.RefuseSnapshots(false);
+  shard.world.RunFor(seconds(10));
+  EXPECT_GE(leader.snapshots_started(), 5);
+  EXPECT_LE(leader.snapshots_started(), 11);
+  EXPECT_EQ(shard.truth.restores, 0u);
+  behind.RefuseRestores(false);
+  shard.Settle();
+  EXPECT_EQ(shard.truth.restores, 1u);
+}
+
 TEST(Replica, ACrashAnywhereInARestoreLeavesTheOldOrTheNewState) {
   std::uint64_t late = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

@@ -51,6 +51,8 @@ struct SnapshotStreamOptions {
       std::chrono::milliseconds(300);          // the receiver asks again after so much silence
   Duration give_up = std::chrono::seconds(5);  // silence of the other end
   Duration finish_within = std::chrono::seconds(120);  // from the last chunk to durable
+  Duration retry_after =
+      std::chrono::seconds(1);  // a stream that failed is tried again after once to twice that
 };
 
 class SnapshotSender {
