@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 
 namespace etalon {
@@ -88,6 +90,18 @@ TEST(Wire, ReasonsAgreeInNumberAndName) {
     if (ReasonName(static_cast<Reason>(number)) == "UNKNOWN") continue;
     EXPECT_NE(reasons->FindValueByNumber(number), nullptr)
         << number << " is in common/reason.h only";
+  }
+}
+
+TEST(Wire, EveryReasonIsInTheDocs) {
+  std::ifstream file(ETALON_SOURCE_DIR "/docs/errors.md");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const auto* reasons = v1::Reason_descriptor();
+  for (int i = 0; i < reasons->value_count(); ++i) {
+    const auto reason = static_cast<Reason>(reasons->value(i)->number());
+    const std::string row = "\n| " + std::to_string(reasons->value(i)->number()) + " | " +
+                            std::string(ReasonName(reason)) + " |";
+    EXPECT_NE(text.find(row), std::string::npos) << row;
   }
 }
 
