@@ -1,5 +1,5 @@
-// What a user asks for, checked: the part of a ShardedCollection that the planner reads. Fields that only Kubernetes uses
-// are known to the parser and not kept here.
+// What a user asks for, checked: the part of a ShardedCollection that the planner reads. Fields
+// that only Kubernetes uses are known to the parser and not kept here.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,8 @@ bool IsDnsLabel(std::string_view name) {
   const auto small = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   return !name.empty() && small(name.front()) && (small(name.back()) || digit(name.back())) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return small(c) || digit(c) || c == '-'; });
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return small(c) || digit(c) || c == '-'; });
 }
 
 // "shard-<number>", as the operator names them: any other name would silently mean nothing.
@@ -42,10 +43,13 @@ void ReadMetadata(YamlReader metadata, CollectionSpec* spec) {
   metadata.Require("name", "it names the collection");
   spec->name = metadata.String("name");
   if (metadata.Has("name") && spec->name.size() > kMaxName) {
-    metadata.Error("name", fmt::format("must be at most {} characters, it has {}: names of pods are made from it", kMaxName,
-                                       spec->name.size()));
+    metadata.Error(
+        "name",
+        fmt::format("must be at most {} characters, it has {}: names of pods are made from it",
+                    kMaxName, spec->name.size()));
   } else if (metadata.Has("name") && !IsDnsLabel(spec->name)) {
-    metadata.Error("name", "must be small letters, digits and '-', begin with a letter and not end with '-'");
+    metadata.Error(
+        "name", "must be small letters, digits and '-', begin with a letter and not end with '-'");
   }
   metadata.Ignore("namespace");
   metadata.Ignore("labels");
@@ -69,16 +73,19 @@ void ReadShardBy(YamlReader shard_by, CollectionSpec* spec) {
   shard_by.Require("type", "Int64 or String");
   shard_by.Require("hash", "Murmur3, Crc32 or VshardCrc32c");
   spec->shard_by_field = shard_by.String("field");
-  if (shard_by.Has("field") && (spec->shard_by_field.empty() || spec->shard_by_field.find_first_of("()") != std::string::npos)) {
+  if (shard_by.Has("field") && (spec->shard_by_field.empty() ||
+                                spec->shard_by_field.find_first_of("()") != std::string::npos)) {
     shard_by.Error("field", "must not be empty and have no parentheses");
   }
-  spec->key_type = shard_by.Enum<v1::KeyType>("type", v1::KEY_TYPE_INT64,
-                                              {{"Int64", v1::KEY_TYPE_INT64}, {"String", v1::KEY_TYPE_STRING}});
-  spec->hash = shard_by.Enum<v1::HashFunction>(
-      "hash", v1::HASH_MURMUR3,
-      {{"Murmur3", v1::HASH_MURMUR3}, {"Crc32", v1::HASH_CRC32}, {"VshardCrc32c", v1::HASH_VSHARD_CRC32C}});
+  spec->key_type = shard_by.Enum<v1::KeyType>(
+      "type", v1::KEY_TYPE_INT64, {{"Int64", v1::KEY_TYPE_INT64}, {"String", v1::KEY_TYPE_STRING}});
+  spec->hash = shard_by.Enum<v1::HashFunction>("hash", v1::HASH_MURMUR3,
+                                               {{"Murmur3", v1::HASH_MURMUR3},
+                                                {"Crc32", v1::HASH_CRC32},
+                                                {"VshardCrc32c", v1::HASH_VSHARD_CRC32C}});
   if (spec->key_type == v1::KEY_TYPE_INT64 && spec->hash == v1::HASH_VSHARD_CRC32C) {
-    shard_by.Error("hash", "VshardCrc32c hashes String keys only; choose Murmur3 or Crc32 for Int64");
+    shard_by.Error("hash",
+                   "VshardCrc32c hashes String keys only; choose Murmur3 or Crc32 for Int64");
   }
   shard_by.Finish();
 }
@@ -96,7 +103,8 @@ void ReadSpaces(YamlReader* spec_reader, CollectionSpec* spec) {
     }
     item.Finish();
   }
-  if (names.size() > kMaxSpaces) spec_reader->Error("spaces", fmt::format("at most {} are possible", kMaxSpaces));
+  if (names.size() > kMaxSpaces)
+    spec_reader->Error("spaces", fmt::format("at most {} are possible", kMaxSpaces));
 }
 
 void ReadShards(YamlReader* spec_reader, CollectionSpec* spec) {
@@ -109,7 +117,8 @@ void ReadShards(YamlReader* spec_reader, CollectionSpec* spec) {
                                            {"Locked", ShardPolicy::kLocked},
                                            {"Draining", ShardPolicy::kDraining}});
     if (!IsShardName(name)) {
-      item.Error("name", fmt::format("\"{}\" is no shard: shards are named shard-0, shard-1, ...", name));
+      item.Error("name",
+                 fmt::format("\"{}\" is no shard: shards are named shard-0, shard-1, ...", name));
     } else if (!spec->shards.emplace(name, shard).second) {
       item.Error("name", fmt::format("shard {} is listed twice", name));
     }
@@ -125,13 +134,19 @@ void ReadRebalancing(YamlReader reader, CollectionSpec* spec) {
                                            {"Disabled", RebalancingMode::kDisabled}});
   out.shard = reader.String("shard");
   if (out.mode == RebalancingMode::kManual && !IsShardName(out.shard)) {
-    reader.Error("shard", "must name the shard that runs the rebalancer when the mode is Manual, such as shard-0");
+    reader.Error(
+        "shard",
+        "must name the shard that runs the rebalancer when the mode is Manual, such as shard-0");
   }
-  out.max_freeze_millis = static_cast<std::uint32_t>(reader.Number("maxFreezeMilliseconds", 5, 1, 10000));
+  out.max_freeze_millis =
+      static_cast<std::uint32_t>(reader.Number("maxFreezeMilliseconds", 5, 1, 10000));
   out.disbalance_threshold_percent = reader.Real("disbalanceThresholdPercent", 1, 0, 100);
-  out.max_sending = static_cast<std::uint32_t>(reader.Number("maxSendingPerShard", 4, 1, kMaxCount));
-  out.max_receiving = static_cast<std::uint32_t>(reader.Number("maxReceivingPerShard", 16, 1, kMaxCount));
-  out.max_transfer_bytes_per_second = reader.Quantity("maxTransferBytesPerSecond", out.max_transfer_bytes_per_second);
+  out.max_sending =
+      static_cast<std::uint32_t>(reader.Number("maxSendingPerShard", 4, 1, kMaxCount));
+  out.max_receiving =
+      static_cast<std::uint32_t>(reader.Number("maxReceivingPerShard", 16, 1, kMaxCount));
+  out.max_transfer_bytes_per_second =
+      reader.Quantity("maxTransferBytesPerSecond", out.max_transfer_bytes_per_second);
   reader.Finish();
 }
 
@@ -148,7 +163,8 @@ void ReadZones(YamlReader reader, CollectionSpec* spec) {
     if (distance.from.empty() || distance.to.empty()) {
       item.Error("from", "a distance is from one zone to one zone: both must be named");
     } else if (!pairs.emplace(distance.from, distance.to).second) {
-      item.Error("from", fmt::format("the distance from {} to {} is given twice", distance.from, distance.to));
+      item.Error("from", fmt::format("the distance from {} to {} is given twice", distance.from,
+                                     distance.to));
     }
     spec->distances.push_back(std::move(distance));
     item.Finish();
@@ -168,14 +184,16 @@ void ReadZones(YamlReader reader, CollectionSpec* spec) {
 }
 
 void ReadStorage(YamlReader reader) {
-  for (const char* key : {"image", "dataVolumeClaim", "volumeRetention", "resources", "pod"}) reader.Ignore(key);
+  for (const char* key : {"image", "dataVolumeClaim", "volumeRetention", "resources", "pod"})
+    reader.Ignore(key);
   reader.Finish();
 }
 
 void ReadRouter(YamlReader reader, CollectionSpec* spec) {
   spec->routers = static_cast<std::uint32_t>(reader.Number("replicas", 2, 0, kMaxShards));
   spec->config_update = reader.Enum<ConfigUpdate>(
-      "configUpdate", ConfigUpdate::kRolling, {{"Rolling", ConfigUpdate::kRolling}, {"Live", ConfigUpdate::kLive}});
+      "configUpdate", ConfigUpdate::kRolling,
+      {{"Rolling", ConfigUpdate::kRolling}, {"Live", ConfigUpdate::kLive}});
   for (const char* key : {"image", "resources", "pod", "service"}) reader.Ignore(key);
   reader.Finish();
 }
@@ -186,10 +204,13 @@ void ReadSpec(YamlReader reader, CollectionSpec* spec) {
   reader.Require("shardBy", "it says how keys are hashed and cannot be changed later");
   spec->version = reader.String("version");
   spec->shard_num = static_cast<std::uint32_t>(reader.Number("shardNum", 0, 1, kMaxShards));
-  spec->bucket_count = static_cast<std::uint32_t>(reader.Number("bucketCount", 3000, 1, kMaxBuckets));
+  spec->bucket_count =
+      static_cast<std::uint32_t>(reader.Number("bucketCount", 3000, 1, kMaxBuckets));
   const std::uint64_t replicas = reader.Number("replicasPerShard", 3, 1, 5);
   if (replicas % 2 == 0) {
-    reader.Error("replicasPerShard", fmt::format("must be 1, 3 or 5, it is {}: an even number adds cost, not safety", replicas));
+    reader.Error(
+        "replicasPerShard",
+        fmt::format("must be 1, 3 or 5, it is {}: an even number adds cost, not safety", replicas));
   }
   spec->replicas_per_shard = static_cast<std::uint32_t>(replicas);
   if (reader.Has("shardBy")) ReadShardBy(reader.Map("shardBy"), spec);
@@ -197,14 +218,16 @@ void ReadSpec(YamlReader reader, CollectionSpec* spec) {
   ReadShards(&reader, spec);
   ReadRebalancing(reader.Map("rebalancing"), spec);
   YamlReader resharding = reader.Map("resharding");
-  spec->strategy = resharding.Enum<ReshardingStrategy>("strategy", ReshardingStrategy::kAutomatic,
-                                                       {{"Automatic", ReshardingStrategy::kAutomatic},
-                                                        {"Split", ReshardingStrategy::kSplit},
-                                                        {"Weights", ReshardingStrategy::kWeights}});
+  spec->strategy =
+      resharding.Enum<ReshardingStrategy>("strategy", ReshardingStrategy::kAutomatic,
+                                          {{"Automatic", ReshardingStrategy::kAutomatic},
+                                           {"Split", ReshardingStrategy::kSplit},
+                                           {"Weights", ReshardingStrategy::kWeights}});
   resharding.Finish();
   YamlReader scale_down = reader.Map("scaleDown");
   spec->scale_down = scale_down.Enum<ScaleDownPolicy>(
-      "policy", ScaleDownPolicy::kDrain, {{"Drain", ScaleDownPolicy::kDrain}, {"Forbid", ScaleDownPolicy::kForbid}});
+      "policy", ScaleDownPolicy::kDrain,
+      {{"Drain", ScaleDownPolicy::kDrain}, {"Forbid", ScaleDownPolicy::kForbid}});
   scale_down.Finish();
   spec->paused = reader.Bool("paused", false);
   ReadStorage(reader.Map("storage"));
@@ -223,7 +246,8 @@ Manifest ReadDocument(const YAML::Node& document) {
   CollectionSpec spec;
   YamlReader reader(document, "", &out.errors);
   const std::string version = reader.String("apiVersion");
-  if (version != kApiVersion) reader.Error("apiVersion", fmt::format("must be {}, it is \"{}\"", kApiVersion, version));
+  if (version != kApiVersion)
+    reader.Error("apiVersion", fmt::format("must be {}, it is \"{}\"", kApiVersion, version));
   reader.Ignore("kind");
   reader.Ignore("status");
   reader.Require("metadata", "it names the collection");
@@ -245,7 +269,8 @@ ShardOverride CollectionSpec::Override(const std::string& shard) const {
 Manifest ParseManifest(std::string_view text) {
   Manifest out;
   if (text.size() > kMaxManifestBytes) {
-    out.errors.push_back(fmt::format("the manifest has {} bytes, at most {} are read", text.size(), kMaxManifestBytes));
+    out.errors.push_back(fmt::format("the manifest has {} bytes, at most {} are read", text.size(),
+                                     kMaxManifestBytes));
     return out;
   }
   try {  // yaml-cpp throws
@@ -256,7 +281,8 @@ Manifest ParseManifest(std::string_view text) {
       if (kind.IsDefined() && kind.IsScalar() && kind.Scalar() == kKind) found.push_back(document);
     }
     if (found.size() != 1) {
-      out.errors.push_back(fmt::format("the manifest must hold one {}, it holds {}", kKind, found.size()));
+      out.errors.push_back(
+          fmt::format("the manifest must hold one {}, it holds {}", kKind, found.size()));
       return out;
     }
     return ReadDocument(found[0]);
@@ -269,26 +295,34 @@ Manifest ParseManifest(std::string_view text) {
 
 std::vector<std::string> CheckCreation(const CollectionSpec& spec) {
   if (spec.shard_num <= spec.bucket_count) return {};
-  return {fmt::format("spec.shardNum: must be at most bucketCount ({}) when the collection is made, it is {}",
-                      spec.bucket_count, spec.shard_num)};
+  return {fmt::format(
+      "spec.shardNum: must be at most bucketCount ({}) when the collection is made, it is {}",
+      spec.bucket_count, spec.shard_num)};
 }
 
 std::vector<std::string> CheckChange(const CollectionSpec& before, const CollectionSpec& after) {
   std::vector<std::string> errors;
   if (before.name != after.name) {
-    errors.push_back(fmt::format("metadata.name: is {} and cannot become {}; another collection needs a directory of its own",
-                                 before.name, after.name));
+    errors.push_back(
+        fmt::format("metadata.name: is {} and cannot become {}; another collection needs a "
+                    "directory of its own",
+                    before.name, after.name));
   }
   if (before.bucket_count != after.bucket_count) {
-    errors.push_back(fmt::format("spec.bucketCount: is fixed at creation; it is {} and cannot become {}",
-                                 before.bucket_count, after.bucket_count));
+    errors.push_back(
+        fmt::format("spec.bucketCount: is fixed at creation; it is {} and cannot become {}",
+                    before.bucket_count, after.bucket_count));
   }
-  if (before.shard_by_field != after.shard_by_field || before.key_type != after.key_type || before.hash != after.hash) {
-    errors.push_back("spec.shardBy: is fixed at creation, since it decides where every record lives; set it back");
+  if (before.shard_by_field != after.shard_by_field || before.key_type != after.key_type ||
+      before.hash != after.hash) {
+    errors.push_back(
+        "spec.shardBy: is fixed at creation, since it decides where every record lives; set it "
+        "back");
   }
   for (const std::string& space : before.spaces) {
     if (std::find(after.spaces.begin(), after.spaces.end(), space) == after.spaces.end()) {
-      errors.push_back(fmt::format("spec.spaces: {} is missing; spaces are only ever added, put it back", space));
+      errors.push_back(fmt::format(
+          "spec.spaces: {} is missing; spaces are only ever added, put it back", space));
     }
   }
   return errors;

@@ -1,12 +1,13 @@
-// From the text of a manifest to a CollectionSpec. All errors are found in one go; each is a sentence that begins with the
-// path of the field ("spec.shardNum: must be 1 to 1024, it is 0").
+// From the text of a manifest to a CollectionSpec. All errors are found in one go; each is a
+// sentence that begins with the path of the field ("spec.shardNum: must be 1 to 1024, it is 0").
 //
 // On top of what Kubernetes takes, the local platform reads
 //
 //   zones:
 //     assignments: [{node: local, zone: a, replicas: [orders-shard-0-0, orders-router-0]}]
 //
-// which puts processes into zones: on one machine there is nothing to learn them from. `node` is for people.
+// which puts processes into zones: on one machine there is nothing to learn them from. `node` is
+// for people.
 #pragma once
 
 #include <optional>
@@ -31,7 +32,8 @@ Manifest ParseManifest(std::string_view text);
 // What must hold when a collection is made, and not any more later.
 std::vector<std::string> CheckCreation(const CollectionSpec& spec);
 
-// What never changes: name, bucketCount, shardBy; spaces are only added. Empty: the new spec may take the old one's place.
+// What never changes: name, bucketCount, shardBy; spaces are only added. Empty: the new spec may
+// take the old one's place.
 std::vector<std::string> CheckChange(const CollectionSpec& before, const CollectionSpec& after);
 
 }  // namespace etalon::controller

@@ -13,7 +13,8 @@ std::optional<double> Factor(std::string_view suffix) {
   if (suffix == "k") return 1e3;
   const std::size_t power = kLetters.find(suffix[0]);
   if (power == std::string_view::npos) return std::nullopt;
-  if (suffix.size() == 2 && suffix[1] == 'i') return std::pow(1024.0, static_cast<double>(power + 1));
+  if (suffix.size() == 2 && suffix[1] == 'i')
+    return std::pow(1024.0, static_cast<double>(power + 1));
   if (suffix.size() == 1 && power > 0) return std::pow(1000.0, static_cast<double>(power + 1));
   return std::nullopt;
 }
@@ -25,7 +26,8 @@ std::optional<std::uint64_t> ParseQuantity(std::string_view text) {
   std::size_t end = 0;
   bool digit = false;
   bool point = false;
-  while (end < text.size() && (std::isdigit(static_cast<unsigned char>(text[end])) || (text[end] == '.' && !point))) {
+  while (end < text.size() &&
+         (std::isdigit(static_cast<unsigned char>(text[end])) || (text[end] == '.' && !point))) {
     if (text[end] == '.') {
       point = true;
     } else {
@@ -38,12 +40,14 @@ std::optional<std::uint64_t> ParseQuantity(std::string_view text) {
   if (end + 1 < text.size() && (text[end] == 'e' || text[end] == 'E') &&
       std::isdigit(static_cast<unsigned char>(text[end + 1]))) {
     number_end = end + 1;
-    while (number_end < text.size() && std::isdigit(static_cast<unsigned char>(text[number_end]))) ++number_end;
+    while (number_end < text.size() && std::isdigit(static_cast<unsigned char>(text[number_end])))
+      ++number_end;
     if (number_end - end > 3) return std::nullopt;
   }
   const std::optional<double> factor = Factor(text.substr(number_end));
   if (!factor) return std::nullopt;
-  const double value = std::strtod(std::string(text.substr(0, number_end)).c_str(), nullptr) * *factor;
+  const double value =
+      std::strtod(std::string(text.substr(0, number_end)).c_str(), nullptr) * *factor;
   if (!(value <= 9.2e18) || std::floor(value) != value) return std::nullopt;
   return static_cast<std::uint64_t>(value);
 }

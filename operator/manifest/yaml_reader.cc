@@ -29,7 +29,8 @@ YamlReader::YamlReader(YAML::Node node, std::string path, std::vector<std::strin
   }
   for (const auto& field : node) {
     if (!field.first.IsScalar()) {
-      errors_->push_back((path_.empty() ? "the document" : path_) + ": names of fields must be texts");
+      errors_->push_back((path_.empty() ? "the document" : path_) +
+                         ": names of fields must be texts");
       continue;
     }
     const std::string& key = field.first.Scalar();
@@ -49,7 +50,8 @@ std::optional<YAML::Node> YamlReader::Find(const std::string& key) const {
 }
 
 bool YamlReader::Has(const std::string& key) const {
-  return std::any_of(fields_.begin(), fields_.end(), [&](const auto& field) { return field.first == key; });
+  return std::any_of(fields_.begin(), fields_.end(),
+                     [&](const auto& field) { return field.first == key; });
 }
 
 std::optional<std::string> YamlReader::Scalar(const std::string& key, bool* quoted) {
@@ -69,7 +71,8 @@ std::string YamlReader::String(const std::string& key, std::string otherwise) {
   return Scalar(key, &quoted).value_or(std::move(otherwise));
 }
 
-std::uint64_t YamlReader::Number(const std::string& key, std::uint64_t otherwise, std::uint64_t min, std::uint64_t max) {
+std::uint64_t YamlReader::Number(const std::string& key, std::uint64_t otherwise, std::uint64_t min,
+                                 std::uint64_t max) {
   bool quoted = false;
   const auto text = Scalar(key, &quoted);
   if (!text) return otherwise;
@@ -122,7 +125,8 @@ std::uint64_t YamlReader::Quantity(const std::string& key, std::uint64_t otherwi
   return otherwise;
 }
 
-std::optional<std::string> YamlReader::OneOf(const std::string& key, const std::vector<std::string>& values) {
+std::optional<std::string> YamlReader::OneOf(const std::string& key,
+                                             const std::vector<std::string>& values) {
   bool quoted = false;
   const auto text = Scalar(key, &quoted);
   if (!text) return std::nullopt;
@@ -184,8 +188,8 @@ void YamlReader::Error(const std::string& key, const std::string& sentence) {
 void YamlReader::Finish() {
   for (const auto& [name, node] : fields_) {
     if (known_.contains(name)) continue;
-    errors_->push_back(fmt::format("{}: there is no such field; known here: {}", PathOf(Quote(name)),
-                                   fmt::join(known_, ", ")));
+    errors_->push_back(fmt::format("{}: there is no such field; known here: {}",
+                                   PathOf(Quote(name)), fmt::join(known_, ", ")));
   }
 }
 

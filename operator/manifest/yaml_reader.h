@@ -14,8 +14,8 @@
 
 namespace etalon::controller {
 
-// Each getter marks its field as known. A field that is absent, or null, gives the default; a wrong one gives the default
-// and an error.
+// Each getter marks its field as known. A field that is absent, or null, gives the default; a wrong
+// one gives the default and an error.
 class YamlReader {
  public:
   // `path` is what errors begin with; `errors` outlives the reader.
@@ -23,7 +23,8 @@ class YamlReader {
 
   bool Has(const std::string& key) const;
   std::string String(const std::string& key, std::string otherwise = {});
-  std::uint64_t Number(const std::string& key, std::uint64_t otherwise, std::uint64_t min, std::uint64_t max);
+  std::uint64_t Number(const std::string& key, std::uint64_t otherwise, std::uint64_t min,
+                       std::uint64_t max);
   double Real(const std::string& key, double otherwise, double min, double max);
   bool Bool(const std::string& key, bool otherwise);
   std::uint64_t Quantity(const std::string& key, std::uint64_t otherwise);
@@ -38,7 +39,9 @@ class YamlReader {
   // Errors for the fields that nobody asked for.
   void Finish();
 
-  std::string PathOf(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+  std::string PathOf(const std::string& key) const {
+    return path_.empty() ? key : path_ + "." + key;
+  }
 
  private:
   // The text of a scalar; nullopt when absent or (with an error) no scalar.
@@ -53,7 +56,8 @@ class YamlReader {
 };
 
 template <class E>
-E YamlReader::Enum(const std::string& key, E otherwise, const std::vector<std::pair<std::string, E>>& values) {
+E YamlReader::Enum(const std::string& key, E otherwise,
+                   const std::vector<std::pair<std::string, E>>& values) {
   std::vector<std::string> names;
   for (const auto& [name, value] : values) names.push_back(name);
   const auto found = OneOf(key, names);

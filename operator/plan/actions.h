@@ -1,5 +1,6 @@
-// What the planner asks for. Every action may be done twice, or be found done already: that is success. Each carries what
-// it needs to refuse work that is out of date (a UID, a version, a disk); whoever carries it out checks that again.
+// What the planner asks for. Every action may be done twice, or be found done already: that is
+// success. Each carries what it needs to refuse work that is out of date (a UID, a version, a
+// disk); whoever carries it out checks that again.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,14 @@ struct StartStorage {  // with the data directory that it has, or a new one
   std::string shard;   // "shard-0"
   ShardUid uid;
 };
-// Only for a replica that its shard's log no longer names, or that was never formed. `discard`: its disk is put aside, so
-// that a later start begins with a new one.
+// Only for a replica that its shard's log no longer names, or that was never formed. `discard`: its
+// disk is put aside, so that a later start begins with a new one.
 struct StopStorage {
   std::string name;
   bool discard = false;
 };
-struct ReplaceDisk {  // of a replica that does not run: the lost disk is put aside, a start begins with a new one
+struct ReplaceDisk {  // of a replica that does not run: the lost disk is put aside, a start begins
+                      // with a new one
   std::string name;
 };
 // Loads topology `version`, or the newest. Does nothing if it runs.
@@ -97,18 +99,20 @@ struct AbortSplit {
 struct Retire {
   ShardUid shard;
 };
-// Reads the state of the shard from its leader once more: retired, no rows. Then puts the proof on record, stops the
-// processes and keeps the volumes under another name.
+// Reads the state of the shard from its leader once more: retired, no rows. Then puts the proof on
+// record, stops the processes and keeps the volumes under another name.
 struct DeleteShard {
   ShardUid shard;
   std::string name;
 };
 
-using Action = std::variant<Adopt, StartStorage, StopStorage, ReplaceDisk, StartRouter, RestartRouter, StopRouter, CreateTopology,
-                            CreateSettings, CreateForm, PushTopology, ApplyTopology, ApplySettings, Form, ChangeMember,
+using Action = std::variant<Adopt, StartStorage, StopStorage, ReplaceDisk, StartRouter,
+                            RestartRouter, StopRouter, CreateTopology, CreateSettings, CreateForm,
+                            PushTopology, ApplyTopology, ApplySettings, Form, ChangeMember,
                             TransferLeader, Split, AbortSplit, Retire, DeleteShard>;
 
-// "form shard 00c4..." : the same for the same purpose, whatever the details; also what people read.
+// "form shard 00c4..." : the same for the same purpose, whatever the details; also what people
+// read.
 std::string Key(const Action& action);
 
 }  // namespace etalon::controller

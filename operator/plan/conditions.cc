@@ -5,7 +5,8 @@
 namespace etalon::controller {
 
 const Condition* Report::Find(std::string_view type) const {
-  const auto it = std::find_if(conditions.begin(), conditions.end(), [&](const Condition& c) { return c.type == type; });
+  const auto it = std::find_if(conditions.begin(), conditions.end(),
+                               [&](const Condition& c) { return c.type == type; });
   return it == conditions.end() ? nullptr : &*it;
 }
 
@@ -27,7 +28,8 @@ void KeepSince(const Report& last, SteadyTime now, Report* report) {
     condition.since = before != nullptr && before->status == condition.status ? before->since : now;
   }
   for (Wait& wait : report->waits) {
-    const auto before = std::find_if(last.waits.begin(), last.waits.end(), [&](const Wait& w) { return w.key == wait.key; });
+    const auto before = std::find_if(last.waits.begin(), last.waits.end(),
+                                     [&](const Wait& w) { return w.key == wait.key; });
     wait.since = before == last.waits.end() ? now : before->since;
   }
 }

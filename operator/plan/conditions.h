@@ -1,4 +1,5 @@
-// What people are told: conditions in the manner of Kubernetes, and everything that is being waited for.
+// What people are told: conditions in the manner of Kubernetes, and everything that is being waited
+// for.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace etalon::controller {
 
 enum class ConditionStatus : std::uint8_t { kFalse, kTrue, kUnknown };
 
-// Types: Ready, Available, Reconciling, Stalled, Resharding, Balanced, ScaleDownBlocked, TopologyConverged, FewBuckets,
-// Paused. docs/operations.md says what each means.
+// Types: Ready, Available, Reconciling, Stalled, Resharding, Balanced, ScaleDownBlocked,
+// TopologyConverged, FewBuckets, Paused. docs/operations.md says what each means.
 struct Condition {
   std::string type;
   ConditionStatus status = ConditionStatus::kUnknown;

@@ -1,5 +1,6 @@
-// The two declarations: the topology, which routers must know, and the settings, which concern storages alone. A new version
-// is made when what should be declared differs from the newest version, whatever its number.
+// The two declarations: the topology, which routers must know, and the settings, which concern
+// storages alone. A new version is made when what should be declared differs from the newest
+// version, whatever its number.
 #include <fmt/format.h>
 #include <google/protobuf/util/message_differencer.h>
 
@@ -21,24 +22,31 @@ bool SameButVersion(Message a, Message b) {
 
 }  // namespace
 
-// ---- topology -----------------------------------------------------------------------------------------------------------
+// ---- topology
+// -----------------------------------------------------------------------------------------------------------
 
 bool Planner::FirstReplicasReady(const ShardView& shard, bool must_be_blank) {
   std::vector<std::string> missing;
   for (std::uint32_t i = 0; i < spec_.replicas_per_shard; ++i) {
     const ReplicaView* replica = shard.Find(ReplicaName(spec_.name, shard.name, i));
-    const bool answered = replica != nullptr && replica->info != nullptr && !replica->seen->process.address.empty();
-    if (!answered || (must_be_blank && replica->info->formed())) missing.push_back(ReplicaName(spec_.name, shard.name, i));
+    const bool answered =
+        replica != nullptr && replica->info != nullptr && !replica->seen->process.address.empty();
+    if (!answered || (must_be_blank && replica->info->formed()))
+      missing.push_back(ReplicaName(spec_.name, shard.name, i));
   }
   if (missing.empty()) return true;
   std::string why;
-  if (const ReplicaView* replica = shard.Find(missing.front()); replica != nullptr && replica->seen != nullptr) {
-    if (!replica->seen->process.last_words.empty()) why = ", which ended: " + replica->seen->process.last_words;
+  if (const ReplicaView* replica = shard.Find(missing.front());
+      replica != nullptr && replica->seen != nullptr) {
+    if (!replica->seen->process.last_words.empty())
+      why = ", which ended: " + replica->seen->process.last_words;
   }
-  WaitFor("first replicas of " + shard.name,
-          fmt::format("waits for {} to answer that its disk belongs to no shard yet{}", missing.front(), why),
-          fmt::format("{} of {} replicas of {}", missing.size(), spec_.replicas_per_shard, shard.name),
-          "then a topology names the shard and it is formed");
+  WaitFor(
+      "first replicas of " + shard.name,
+      fmt::format("waits for {} to answer that its disk belongs to no shard yet{}", missing.front(),
+                  why),
+      fmt::format("{} of {} replicas of {}", missing.size(), spec_.replicas_per_shard, shard.name),
+      "then a topology names the shard and it is formed");
   return false;
 }
 
@@ -49,13 +57,15 @@ void Planner::DescribeReplicas(const ShardView& shard, v1::ShardInfo* info) {
     for (const v1::ReplicaInfo& r : info->replicas()) {
       if (r.name() == replica.name) before = &r;
     }
-    const bool wanted = ReplicaOrdinal(spec_.name, shard.name, replica.name).value_or(~0u) < spec_.replicas_per_shard;
+    const bool wanted = ReplicaOrdinal(spec_.name, shard.name, replica.name).value_or(~0u) <
+                        spec_.replicas_per_shard;
     const auto named = [&] {
       return std::any_of(shard.leader->members().begin(), shard.leader->members().end(),
                          [&](const v1::MemberInfo& m) { return m.name() == replica.name; });
     };
     const bool keep = before != nullptr && (wanted || shard.leader == nullptr || named());
-    const bool add = before == nullptr && wanted && replica.info != nullptr && !replica.seen->process.address.empty();
+    const bool add = before == nullptr && wanted && replica.info != nullptr &&
+                     !replica.seen->process.address.empty();
     if (!keep && !add) continue;
     v1::ReplicaInfo out = before == nullptr ? v1::ReplicaInfo() : *before;
     out.set_name(replica.name);
@@ -64,7 +74,8 @@ void Planner::DescribeReplicas(const ShardView& shard, v1::ShardInfo* info) {
       out.set_node(replica.seen->process.node);
       out.set_zone(replica.seen->process.zone);
     }
-    if (const auto zone = spec_.zones.find(replica.name); zone != spec_.zones.end()) out.set_zone(zone->second);
+    if (const auto zone = spec_.zones.find(replica.name); zone != spec_.zones.end())
+      out.set_zone(zone->second);
     replicas.push_back(std::move(out));
   }
   info->mutable_replicas()->Assign(replicas.begin(), replicas.end());
@@ -103,9 +114,9 @@ v1::Topology Planner::FirstTopology() {
   DescribeSpec(&topology);
   std::vector<placement::ShardLoad> loads;
   // An adopted collection is formed and serves already.
-  topology.set_complete(std::all_of(view_.shards().begin(), view_.shards().end(), [](const ShardView& s) {
-    return s.role != Role::kNew || s.leader != nullptr;
-  }));
+  topology.set_complete(
+      std::all_of(view_.shards().begin(), view_.shards().end(),
+                  [](const ShardView& s) { return s.role != Role::kNew || s.leader != nullptr; }));
   for (const ShardView& shard : view_.shards()) {
     if (shard.role != Role::kNew) continue;
     const ShardOverride wish = spec_.Override(shard.name);
@@ -123,8 +134,9 @@ v1::Topology Planner::FirstTopology() {
   }
   const auto ranges = placement::PlanBootstrap(loads, spec_.bucket_count);
   if (!ranges.ok()) {
-    WaitFor("ranges", "waits for a manifest by which the buckets can be placed: " + ranges.status().message(), "",
-            "then the first topology is made");
+    WaitFor("ranges",
+            "waits for a manifest by which the buckets can be placed: " + ranges.status().message(),
+            "", "then the first topology is made");
     return {};
   }
   for (const placement::BucketRange& range : *ranges) {
@@ -145,9 +157,10 @@ v1::Topology Planner::DesiredTopology() {
   bool all_led = true;
   for (const ShardView& shard : view_.shards()) {
     if (shard.declared == nullptr) continue;
-    const bool never_formed = shard.role == Role::kVictim && shard.creating() && shard.form == nullptr;
-    const bool retired = shard.role == Role::kRetired && shard.leader != nullptr && shard.leader->retired() &&
-                         RowsOf(*shard.leader) == 0;
+    const bool never_formed =
+        shard.role == Role::kVictim && shard.creating() && shard.form == nullptr;
+    const bool retired = shard.role == Role::kRetired && shard.leader != nullptr &&
+                         shard.leader->retired() && RowsOf(*shard.leader) == 0;
     if (never_formed || retired) {
       topology.add_removed_shards(shard.uid.value());
       continue;
@@ -188,7 +201,8 @@ v1::Topology Planner::DesiredTopology() {
 void Planner::PlanTopology() {
   v1::Topology topology;
   if (view_.topology() == nullptr) {
-    // Not before every first replica has said that it is blank, or (a collection that was adopted) already part of this one.
+    // Not before every first replica has said that it is blank, or (a collection that was adopted)
+    // already part of this one.
     bool ready = true;
     for (const ShardView& shard : view_.shards()) {
       if (shard.role == Role::kNew && !FirstReplicasReady(shard, false)) ready = false;
@@ -205,7 +219,8 @@ void Planner::PlanTopology() {
   Do(CreateTopology{std::move(topology)});
 }
 
-// ---- settings -----------------------------------------------------------------------------------------------------------
+// ---- settings
+// -----------------------------------------------------------------------------------------------------------
 
 bool Planner::MayTakeBuckets(const ShardView& shard) const {
   const ShardOverride wish = spec_.Override(shard.name);
@@ -221,9 +236,10 @@ std::uint32_t Planner::DesiredWeight(const ShardView& shard) const {
   if (shard.weight() == 0 && shard.leader == nullptr) return 0;
   if (!shard.creating() || shard.weight() > 0) return weight;
   if (!complete()) return weight;
-  // A new shard gets its weight when its split is closed, or, without a split, when all new shards serve and everybody
-  // knows them.
-  if (splits_.by_split) return splits_.committed.contains(shard.uid) && !splits_.under_way ? weight : 0;
+  // A new shard gets its weight when its split is closed, or, without a split, when all new shards
+  // serve and everybody knows them.
+  if (splits_.by_split)
+    return splits_.committed.contains(shard.uid) && !splits_.under_way ? weight : 0;
   for (const ShardView& other : view_.shards()) {
     if (other.role == Role::kNew) return 0;
     if (other.declared == nullptr || other.role == Role::kRetired) continue;
@@ -253,7 +269,8 @@ ShardUid Planner::ChooseRebalancer() const {
   const ShardView* now = view_.Find(current);
   if (now != nullptr && fit(*now)) {
     const auto led = seen_.led.find(current);
-    if (now->leader != nullptr || (led != seen_.led.end() && now_ - led->second < kRebalancerGrace)) return current;
+    if (now->leader != nullptr || (led != seen_.led.end() && now_ - led->second < kRebalancerGrace))
+      return current;
   }
   for (const ShardView& shard : view_.shards()) {
     if (fit(shard) && (shard.leader != nullptr || !complete())) return shard.uid;
@@ -268,7 +285,8 @@ v1::Settings Planner::DesiredSettings() {
     v1::ShardSettings* out = settings.add_shards();
     out->set_uid(shard.uid.value());
     out->set_weight(DesiredWeight(shard));
-    out->set_locked(shard.role == Role::kKeep && spec_.Override(shard.name).policy == ShardPolicy::kLocked);
+    out->set_locked(shard.role == Role::kKeep &&
+                    spec_.Override(shard.name).policy == ShardPolicy::kLocked);
   }
   const RebalancingSpec& r = spec_.rebalancing;
   switch (r.mode) {
@@ -291,7 +309,8 @@ v1::Settings Planner::DesiredSettings() {
   settings.set_leader_zone(spec_.leader_zone);
   std::set<std::string> closed = splits_.to_close;
   if (view_.settings() != nullptr) {
-    closed.insert(view_.settings()->closed_splits().begin(), view_.settings()->closed_splits().end());
+    closed.insert(view_.settings()->closed_splits().begin(),
+                  view_.settings()->closed_splits().end());
   }
   for (const std::string& task : closed) settings.add_closed_splits(task);
   return settings;
@@ -308,7 +327,8 @@ void Planner::PlanSettings() {
   Do(CreateSettings{std::move(settings)});
 }
 
-// ---- handing them out ---------------------------------------------------------------------------------------------------
+// ---- handing them out
+// ---------------------------------------------------------------------------------------------------
 
 void Planner::SpreadTopology() {
   const std::uint64_t version = view_.topology_version();
@@ -317,17 +337,21 @@ void Planner::SpreadTopology() {
   apply.version = version;
   for (const ShardView& shard : view_.shards()) {
     if (shard.declared == nullptr) continue;
-    if (shard.leader != nullptr && shard.leader->topology_version() < version) apply.shards.push_back(shard.uid);
+    if (shard.leader != nullptr && shard.leader->topology_version() < version)
+      apply.shards.push_back(shard.uid);
     if (shard.leader == nullptr && shard.form != nullptr) {
       WaitFor("leader of " + shard.name, fmt::format("waits for a leader of {}", shard.name), "",
-              fmt::format("it learns topology {} and settings {} then", version, view_.settings_version()));
+              fmt::format("it learns topology {} and settings {} then", version,
+                          view_.settings_version()));
     }
   }
   if (apply.shards.empty()) return;
   std::string who;
   if (!view_.RoutersKnow(version, &who)) {
-    return WaitFor("routers", fmt::format("waits for {} before the storages learn topology {}", who, version),
-                   fmt::format("{} shards have an older one", apply.shards.size()), "routers first, then storages");
+    return WaitFor("routers",
+                   fmt::format("waits for {} before the storages learn topology {}", who, version),
+                   fmt::format("{} shards have an older one", apply.shards.size()),
+                   "routers first, then storages");
   }
   Do(std::move(apply));
 }
@@ -335,7 +359,9 @@ void Planner::SpreadTopology() {
 void Planner::SpreadSettings() {
   const std::uint64_t version = view_.settings_version();
   for (const ShardView& shard : view_.shards()) {
-    if (shard.declared == nullptr || shard.leader == nullptr || shard.leader->settings_version() >= version) continue;
+    if (shard.declared == nullptr || shard.leader == nullptr ||
+        shard.leader->settings_version() >= version)
+      continue;
     Do(ApplySettings{version, shard.uid});
   }
 }

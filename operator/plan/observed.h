@@ -1,5 +1,5 @@
-// What the planner sees. Unknown is not empty: what could not be observed is a value of its own everywhere, and no action
-// that takes something away rests on an unknown.
+// What the planner sees. Unknown is not empty: what could not be observed is a value of its own
+// everywhere, and no action that takes something away rests on an unknown.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace etalon::controller {
 template <class T>
 class Seen {
  public:
-  Seen() = default;                                // unknown
-  Seen(T value) : value_(std::move(value)) {}      // NOLINT: implicit
+  Seen() = default;                            // unknown
+  Seen(T value) : value_(std::move(value)) {}  // NOLINT: implicit
   static Seen Unknown(std::string why) {
     Seen out;
     out.why_ = std::move(why);
@@ -46,23 +46,23 @@ enum class ProcessState : std::uint8_t {
   kUnknown,
   kAbsent,  // nothing was started, or it was stopped on purpose
   kUp,
-  kDown,    // it ended by itself and may be started again at restart_at
+  kDown,  // it ended by itself and may be started again at restart_at
 };
 
 struct Process {
   ProcessState state = ProcessState::kUnknown;
-  std::string address;      // host:port; empty: none is assigned yet
-  std::string node;         // machine
+  std::string address;  // host:port; empty: none is assigned yet
+  std::string node;     // machine
   std::string zone;
-  SteadyTime restart_at;    // kDown
-  std::string last_words;   // kDown: why it ended
+  SteadyTime restart_at;      // kDown
+  std::string last_words;     // kDown: why it ended
   bool disk_lost = false;     // kDown: it said that its disk counts as lost
   bool disk_foreign = false;  // kDown: it said that its disk belongs to somebody else
 };
 
 struct StorageSeen {
-  ShardUid uid;        // that it was started for
-  std::string shard;   // name
+  ShardUid uid;       // that it was started for
+  std::string shard;  // name
   Process process;
   Seen<v1::InfoResponse> info;
 };
@@ -82,23 +82,26 @@ struct Failure {
 
 using Topologies = std::map<std::uint64_t, v1::Topology>;  // by version, as stored: immutable
 using SettingsByVersion = std::map<std::uint64_t, v1::Settings>;
-using Forms = std::map<ShardUid, v1::FormRequest>;         // what each shard is, or was, formed with: immutable
+using Forms =
+    std::map<ShardUid, v1::FormRequest>;  // what each shard is, or was, formed with: immutable
 
 struct Observed {
   CollectionId collection;
   Seen<Topologies> topologies;
   Seen<SettingsByVersion> settings;
   Seen<Forms> forms;
-  Seen<std::set<ShardUid>> doomed;  // shards whose deletion has begun: the proof that they retired is on record
-  // Every process and every data directory that the platform knows, by process name. Unknown: it could not list them.
+  Seen<std::set<ShardUid>>
+      doomed;  // shards whose deletion has begun: the proof that they retired is on record
+  // Every process and every data directory that the platform knows, by process name. Unknown: it
+  // could not list them.
   Seen<std::map<std::string, StorageSeen>> storages;
   Seen<std::map<std::string, RouterSeen>> routers;
   Seen<v1::RebalancerStateResponse> rebalancer;  // from the leader of the shard that runs it
 
   // What earlier rounds saw, kept by whoever calls the planner. All may be empty after a restart.
-  std::map<ShardUid, SteadyTime> led;      // when a leader with a lease last answered
-  std::map<std::string, Failure> failures; // by Key(action)
-  Report last;                             // of the last round
+  std::map<ShardUid, SteadyTime> led;       // when a leader with a lease last answered
+  std::map<std::string, Failure> failures;  // by Key(action)
+  Report last;                              // of the last round
 };
 
 }  // namespace etalon::controller

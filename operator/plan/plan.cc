@@ -18,7 +18,9 @@ Planner::Planner(const CollectionSpec& spec, const Observed& observed, SteadyTim
 
 PlanOutput Planner::Run() {
   const auto need = [this](bool known, const std::string& why, std::string_view what) {
-    if (!known) refused_.push_back(fmt::format("{} cannot be read ({}): nothing is changed until it can", what, why));
+    if (!known)
+      refused_.push_back(
+          fmt::format("{} cannot be read ({}): nothing is changed until it can", what, why));
   };
   need(seen_.topologies.known(), seen_.topologies.why(), "the list of topologies");
   need(seen_.settings.known(), seen_.settings.why(), "the list of settings");
@@ -28,11 +30,13 @@ PlanOutput Planner::Run() {
   need(seen_.routers.known(), seen_.routers.why(), "the list of routers");
   if (!seen_.collection) refused_.push_back("the collection's ID is not known yet");
   if (const v1::Topology* topology = view_.topology(); topology != nullptr && refused_.empty()) {
-    if (topology->bucket_count() != spec_.bucket_count || topology->shard_by().field() != spec_.shard_by_field ||
-        topology->shard_by().type() != spec_.key_type || topology->shard_by().hash() != spec_.hash ||
-        topology->collection_name() != spec_.name) {
+    if (topology->bucket_count() != spec_.bucket_count ||
+        topology->shard_by().field() != spec_.shard_by_field ||
+        topology->shard_by().type() != spec_.key_type ||
+        topology->shard_by().hash() != spec_.hash || topology->collection_name() != spec_.name) {
       refused_.push_back(
-          "name, bucketCount and shardBy are fixed at creation, and the manifest differs from the collection that is here: "
+          "name, bucketCount and shardBy are fixed at creation, and the manifest differs from the "
+          "collection that is here: "
           "set them back");
     }
   }
@@ -43,12 +47,14 @@ PlanOutput Planner::Run() {
     } else if (!view_.foreign().empty()) {
       for (const std::string& sentence : view_.foreign()) refused_.push_back(sentence);
       refused_.push_back(
-          "foreign volumes are never touched: if they are what this collection should go on with, name their collection in "
+          "foreign volumes are never touched: if they are what this collection should go on with, "
+          "name their collection in "
           "the annotation etalon.dev/adopt: <collection ID>");
     }
   }
   for (const std::string& sentence : view_.foreign()) {
-    WaitFor("foreign " + sentence, sentence, "", "put the right volume back; this one is left alone");
+    WaitFor("foreign " + sentence, sentence, "",
+            "put the right volume back; this one is left alone");
   }
   if (refused_.empty()) {
     ChooseVictims();
@@ -78,7 +84,8 @@ PlanOutput Planner::Run() {
 }
 
 void Planner::WaitFor(std::string key, std::string what, std::string left, std::string next) {
-  if (std::any_of(waits_.begin(), waits_.end(), [&](const Wait& w) { return w.key == key; })) return;
+  if (std::any_of(waits_.begin(), waits_.end(), [&](const Wait& w) { return w.key == key; }))
+    return;
   waits_.push_back({std::move(key), std::move(what), std::move(left), std::move(next), now_});
 }
 

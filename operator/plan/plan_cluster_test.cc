@@ -1,5 +1,6 @@
-// The planner against a model of a collection: every change of mind, with the operator killed after every action, ends where
-// the last manifest says, at rest, and on the way nothing happened that must not.
+// The planner against a model of a collection: every change of mind, with the operator killed after
+// every action, ends where the last manifest says, at rest, and on the way nothing happened that
+// must not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,9 +33,11 @@ class Operators {
   Operators(FakeCluster& cluster, CollectionSpec wish) : spec(std::move(wish)), cluster_(cluster) {}
 
   CollectionSpec spec;
-  std::size_t done = 0;                                      // actions carried out so far
-  std::function<bool(std::size_t)> dies = [](std::size_t) { return false; };  // after the action of that number
-  std::function<void(std::size_t)> after = [](std::size_t) {};                // the same moment, outside
+  std::size_t done = 0;  // actions carried out so far
+  std::function<bool(std::size_t)> dies = [](std::size_t) {
+    return false;
+  };                                                            // after the action of that number
+  std::function<void(std::size_t)> after = [](std::size_t) {};  // the same moment, outside
 
   // One round. True when there was nothing to do.
   bool Round() {
@@ -46,7 +49,8 @@ class Operators {
     last_ = plan.report;
     if (seen.storages.known()) {
       for (const auto& [name, storage] : seen.storages.value()) {
-        if (storage.info.known() && storage.info.value().lease()) led_[storage.uid] = cluster_.now();
+        if (storage.info.known() && storage.info.value().lease())
+          led_[storage.uid] = cluster_.now();
       }
     }
     for (const Action& action : plan.actions) {
@@ -83,8 +87,8 @@ class Operators {
 
   bool Settled() const {
     const Condition* ready = last_.Find("Ready");
-    return ready != nullptr && ready->status == ConditionStatus::kTrue && cluster_.Owned().size() == spec.shard_num &&
-           Balanced();
+    return ready != nullptr && ready->status == ConditionStatus::kTrue &&
+           cluster_.Owned().size() == spec.shard_num && Balanced();
   }
 
   bool Balanced() const {
@@ -99,7 +103,8 @@ class Operators {
 
   std::string Story() const {
     std::string out;
-    for (std::size_t i = trace_.size() > 60 ? trace_.size() - 60 : 0; i < trace_.size(); ++i) out += "  " + trace_[i] + "\n";
+    for (std::size_t i = trace_.size() > 60 ? trace_.size() - 60 : 0; i < trace_.size(); ++i)
+      out += "  " + trace_[i] + "\n";
     for (const Wait& wait : last_.waits) out += "  WAITS: " + wait.what + " " + wait.left + "\n";
     if (const Condition* ready = last_.Find("Ready")) out += "  READY: " + ready->message + "\n";
     return out;
@@ -202,9 +207,11 @@ TEST_P(Scenarios, TakenBackAfterEachAction) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Scenarios,
-    ::testing::Values(Scenario{"UpByWeights", 2, 3}, Scenario{"UpBySplit", 2, 4}, Scenario{"UpByTwo", 3, 5},
-                      Scenario{"UpForcedSplit", 2, 3, 1, ReshardingStrategy::kSplit}, Scenario{"Down", 3, 2},
-                      Scenario{"DownByTwo", 4, 2}, Scenario{"UpOfThree", 2, 3, 3}, Scenario{"DownOfThree", 3, 2, 3}),
+    ::testing::Values(Scenario{"UpByWeights", 2, 3}, Scenario{"UpBySplit", 2, 4},
+                      Scenario{"UpByTwo", 3, 5},
+                      Scenario{"UpForcedSplit", 2, 3, 1, ReshardingStrategy::kSplit},
+                      Scenario{"Down", 3, 2}, Scenario{"DownByTwo", 4, 2},
+                      Scenario{"UpOfThree", 2, 3, 3}, Scenario{"DownOfThree", 3, 2, 3}),
     [](const auto& param_info) { return std::string(param_info.param.name); });
 
 TEST(Cluster, KilledAfterEveryActionOfItsLife) {
@@ -280,14 +287,17 @@ TEST(Cluster, Chaos) {
     faults.lose_disk_permille = seed % 2 == 0 ? 5 : 0;
     faults.abort_split_percent = 30;
     FakeCluster cluster(120, seed, faults);
-    Operators op(cluster, Spec(1 + static_cast<std::uint32_t>(random.Below(4)), random.Chance(1, 2) ? 3 : 1));
+    Operators op(cluster, Spec(1 + static_cast<std::uint32_t>(random.Below(4)),
+                               random.Chance(1, 2) ? 3 : 1));
     op.dies = [&](std::size_t) { return random.Chance(1, 5); };
     for (int i = 0; i < 600; ++i) {
       op.Round();
       cluster.Tick();
       if (random.Chance(1, 40)) op.spec.shard_num = 1 + static_cast<std::uint32_t>(random.Below(5));
       if (random.Chance(1, 150)) op.spec.replicas_per_shard = random.Chance(1, 2) ? 3 : 1;
-      if (random.Chance(1, 100)) op.spec.strategy = random.Chance(1, 2) ? ReshardingStrategy::kSplit : ReshardingStrategy::kAutomatic;
+      if (random.Chance(1, 100))
+        op.spec.strategy =
+            random.Chance(1, 2) ? ReshardingStrategy::kSplit : ReshardingStrategy::kAutomatic;
       ASSERT_THAT(cluster.violations(), IsEmpty()) << "seed " << seed << "\n" << op.Story();
     }
     cluster.StopFaults();

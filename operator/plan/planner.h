@@ -1,5 +1,6 @@
-// Inside of Plan(): one pass over the observations, step by step. The order of the steps is the order of the actions; no
-// step depends on an action of another having been carried out, only on what was observed.
+// Inside of Plan(): one pass over the observations, step by step. The order of the steps is the
+// order of the actions; no step depends on an action of another having been carried out, only on
+// what was observed.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@
 
 namespace etalon::controller {
 
-// How long a shard may be without a leader before another is named to run the rebalancer: longer than an election.
+// How long a shard may be without a leader before another is named to run the rebalancer: longer
+// than an election.
 inline constexpr Duration kRebalancerGrace = std::chrono::seconds(10);
 // A router that runs and does not answer for so long is started again.
 inline constexpr Duration kRouterSilence = std::chrono::seconds(15);

@@ -1,5 +1,5 @@
-// Which processes run. Storages: every one that a topology or a log names, and those of shards to be made. Routers: as many
-// as asked for, rolled over to each new topology one at a time.
+// Which processes run. Storages: every one that a topology or a log names, and those of shards to
+// be made. Routers: as many as asked for, rolled over to each new topology one at a time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +12,18 @@ namespace etalon::controller {
 void Planner::StartStorages() {
   for (const ShardView& shard : view_.shards()) {
     if (shard.role == Role::kStray) continue;
-    // Of a shard that is gone nothing is started once its deletion has begun; before, its leader must still answer.
-    if (shard.role == Role::kRemoved && (shard.form == nullptr || seen_.doomed.value().contains(shard.uid))) continue;
+    // Of a shard that is gone nothing is started once its deletion has begun; before, its leader
+    // must still answer.
+    if (shard.role == Role::kRemoved &&
+        (shard.form == nullptr || seen_.doomed.value().contains(shard.uid)))
+      continue;
     for (const ReplicaView& replica : shard.replicas) {
       const bool declared =
           shard.declared == nullptr ||
           std::any_of(shard.declared->replicas().begin(), shard.declared->replicas().end(),
                       [&](const v1::ReplicaInfo& r) { return r.name() == replica.name; });
-      const bool wanted = ReplicaOrdinal(spec_.name, shard.name, replica.name).value_or(~0u) < spec_.replicas_per_shard;
+      const bool wanted = ReplicaOrdinal(spec_.name, shard.name, replica.name).value_or(~0u) <
+                          spec_.replicas_per_shard;
       if (declared || wanted) StartIfNotRunning(shard, replica);
     }
   }
@@ -36,11 +40,11 @@ void Planner::StartIfNotRunning(const ShardView& shard, const ReplicaView& repli
       break;
   }
   const Process& process = replica.seen->process;
-  if (process.disk_lost) return;     // PlanLostDisks decides
-  if (process.disk_foreign) return;  // somebody has to
+  if (process.disk_lost) return;  // PlanLostDisks decides
   if (process.restart_at <= now_) return Do(StartStorage{replica.name, shard.name, shard.uid});
   wake_at_ = std::min(wake_at_, process.restart_at);
-  WaitFor("restart " + replica.name, fmt::format("waits to start {} again, which ended: {}", replica.name, process.last_words),
+  WaitFor("restart " + replica.name,
+          fmt::format("waits to start {} again, which ended: {}", replica.name, process.last_words),
           "", "it is started with the disk that it has");
 }
 
@@ -52,32 +56,40 @@ void Planner::StopStrays() {
         Do(StopStorage{replica.name});  // of a shard that was never made
       } else if (replica.info != nullptr) {
         WaitFor("stray " + replica.name,
-                fmt::format("{} holds data of a shard that no topology names; it is left alone", replica.name), "",
-                "somebody has to look at it");
+                fmt::format("{} holds data of a shard that no topology names; it is left alone",
+                            replica.name),
+                "", "somebody has to look at it");
       }
     }
   }
 }
 
 void Planner::PlanRouters() {
-  if (!complete()) return;  // nothing could be served yet, and their first topology would be outdated at once
+  if (!complete())
+    return;  // nothing could be served yet, and their first topology would be outdated at once
   const std::uint64_t version = view_.topology_version();
   std::set<std::string> wanted;
   for (std::uint32_t i = 0; i < spec_.routers; ++i) wanted.insert(RouterName(spec_.name, i));
   const auto& routers = seen_.routers.value();
   for (const std::string& name : wanted) {
     const auto it = routers.find(name);
-    const ProcessState state = it == routers.end() ? ProcessState::kAbsent : it->second.process.state;
-    if (state == ProcessState::kAbsent || (state == ProcessState::kDown && it->second.process.restart_at <= now_)) {
+    const ProcessState state =
+        it == routers.end() ? ProcessState::kAbsent : it->second.process.state;
+    if (state == ProcessState::kAbsent ||
+        (state == ProcessState::kDown && it->second.process.restart_at <= now_)) {
       Do(StartRouter{name, version});
     } else if (state == ProcessState::kDown) {
       wake_at_ = std::min(wake_at_, it->second.process.restart_at);
-      WaitFor("restart " + name, fmt::format("waits to start {} again, which ended: {}", name, it->second.process.last_words),
+      WaitFor("restart " + name,
+              fmt::format("waits to start {} again, which ended: {}", name,
+                          it->second.process.last_words),
               "", "it is started with the newest topology");
     }
   }
   for (const auto& [name, router] : routers) {
-    if (router.process.state != ProcessState::kUp || router.info.known() || router.silent_since == SteadyTime::max()) continue;
+    if (router.process.state != ProcessState::kUp || router.info.known() ||
+        router.silent_since == SteadyTime::max())
+      continue;
     const SteadyTime until = router.silent_since + kRouterSilence;
     if (until <= now_) {
       Do(RestartRouter{name, version});
@@ -88,7 +100,8 @@ void Planner::PlanRouters() {
   // Routers that are too many go one at a time, and not while others are being rolled.
   const std::string surge = SurgeRouterName(spec_.name);
   for (const auto& [name, router] : routers) {
-    if (wanted.contains(name) || name == surge || router.process.state == ProcessState::kAbsent) continue;
+    if (wanted.contains(name) || name == surge || router.process.state == ProcessState::kAbsent)
+      continue;
     Do(StopRouter{name});
     break;
   }
@@ -130,14 +143,19 @@ void Planner::RollRouters(std::uint64_t version) {
   const std::string left = fmt::format("{} of {} routers", outdated.size(), spec_.routers);
   const std::string next = fmt::format("then the storages learn topology {}", version);
   const v1::RouterInfoResponse* extra_info = extra == nullptr ? nullptr : extra->info.get();
-  if (extra == nullptr || (extra->process.state == ProcessState::kDown && extra->process.restart_at <= now_)) {
+  if (extra == nullptr ||
+      (extra->process.state == ProcessState::kDown && extra->process.restart_at <= now_)) {
     Do(StartRouter{surge, version});
   } else if (extra_info != nullptr && extra_info->topology_version() < version) {
     Do(RestartRouter{surge, version});
   } else if (extra_info == nullptr || !extra_info->ready()) {
-    WaitFor("roll", "waits for an extra router to be ready before the others are restarted", left, next);
+    WaitFor("roll", "waits for an extra router to be ready before the others are restarted", left,
+            next);
   } else if (!unready.empty()) {
-    WaitFor("roll", fmt::format("waits for router {} to be ready before the next one is restarted", unready), left, next);
+    WaitFor(
+        "roll",
+        fmt::format("waits for router {} to be ready before the next one is restarted", unready),
+        left, next);
   } else {
     Do(RestartRouter{outdated.front(), version});
   }

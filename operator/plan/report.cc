@@ -14,12 +14,13 @@ namespace {
 constexpr std::uint32_t kStalledAfter = 5;
 
 Condition Make(std::string type, bool holds, std::string reason, std::string message) {
-  return {std::move(type), holds ? ConditionStatus::kTrue : ConditionStatus::kFalse, std::move(reason), std::move(message),
-          SteadyTime()};
+  return {std::move(type), holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+          std::move(reason), std::move(message), SteadyTime()};
 }
 
 Condition Unknown(std::string type, std::string reason, std::string message) {
-  return {std::move(type), ConditionStatus::kUnknown, std::move(reason), std::move(message), SteadyTime()};
+  return {std::move(type), ConditionStatus::kUnknown, std::move(reason), std::move(message),
+          SteadyTime()};
 }
 
 std::string First(const std::vector<Wait>& waits) {
@@ -37,29 +38,35 @@ void Planner::MakeReport() {
   Report& report = report_;
   report.topology_version = view_.topology_version();
   report.settings_version = view_.settings_version();
-  report.modulus = view_.topology() == nullptr ? 0 : std::uint64_t{view_.topology()->bucket_count()} << view_.level();
+  report.modulus = view_.topology() == nullptr
+                       ? 0
+                       : std::uint64_t{view_.topology()->bucket_count()} << view_.level();
   if (seen_.routers.known()) {
     for (const auto& [name, router] : seen_.routers.value()) {
       report.ready_routers += router.info.known() && router.info.value().ready();
     }
   }
   ReportShards(&report);
-  std::sort(waits_.begin(), waits_.end(), [](const Wait& a, const Wait& b) { return a.key < b.key; });
+  std::sort(waits_.begin(), waits_.end(),
+            [](const Wait& a, const Wait& b) { return a.key < b.key; });
   report.waits = waits_;
 
   auto& out = report.conditions;
   out.push_back(Available());
   out.push_back(Balanced());
   out.push_back(FewBuckets());
-  out.push_back(Make("Paused", spec_.paused, spec_.paused ? "Paused" : "Running",
-                     spec_.paused ? "spec.paused is true: everything is observed and nothing is changed" : ""));
+  out.push_back(Make(
+      "Paused", spec_.paused, spec_.paused ? "Paused" : "Running",
+      spec_.paused ? "spec.paused is true: everything is observed and nothing is changed" : ""));
   out.push_back(Ready());
   const bool reconciling = !actions_.empty() || !waits_.empty();
   out.push_back(Make("Reconciling", reconciling, reconciling ? "Working" : "AtRest",
-                     !waits_.empty() ? First(waits_) : !actions_.empty() ? Key(actions_.front()) : ""));
+                     !waits_.empty()     ? First(waits_)
+                     : !actions_.empty() ? Key(actions_.front())
+                                         : ""));
   out.push_back(Resharding());
-  out.push_back(Make("ScaleDownBlocked", !down_blocked_.empty(), down_blocked_.empty() ? "NotBlocked" : "Blocked",
-                     down_blocked_));
+  out.push_back(Make("ScaleDownBlocked", !down_blocked_.empty(),
+                     down_blocked_.empty() ? "NotBlocked" : "Blocked", down_blocked_));
   std::string stalled;
   for (const std::string& sentence : refused_) stalled += (stalled.empty() ? "" : "; ") + sentence;
   for (const auto& [key, failure] : seen_.failures) {
@@ -67,23 +74,30 @@ void Planner::MakeReport() {
       stalled = fmt::format("{} failed {} times: {}", key, failure.times, failure.sentence);
     }
   }
-  out.push_back(Make("Stalled", !stalled.empty(), !refused_.empty() ? "Refused" : stalled.empty() ? "Progressing" : "Failing",
+  out.push_back(Make("Stalled", !stalled.empty(),
+                     !refused_.empty() ? "Refused"
+                     : stalled.empty() ? "Progressing"
+                                       : "Failing",
                      stalled));
   std::size_t behind = 0;
   for (const ShardView& shard : view_.shards()) {
     if (shard.declared == nullptr) continue;
-    behind += shard.leader == nullptr || shard.leader->topology_version() < view_.topology_version() ||
+    behind += shard.leader == nullptr ||
+              shard.leader->topology_version() < view_.topology_version() ||
               shard.leader->settings_version() < view_.settings_version();
   }
   std::string who;
   const bool routers = view_.RoutersKnow(view_.topology_version(), &who);
   const bool converged = routers && behind == 0 && view_.topology() != nullptr;
-  out.push_back(Make("TopologyConverged", converged, converged ? "Converged" : "Spreading",
-                     converged  ? fmt::format("topology {} and settings {} are everywhere", view_.topology_version(), view_.settings_version())
-                     : !routers ? "waits for " + who
-                                : fmt::format("{} shards do not have topology {} and settings {} yet", behind,
-                                              view_.topology_version(), view_.settings_version())));
-  std::sort(out.begin(), out.end(), [](const Condition& a, const Condition& b) { return a.type < b.type; });
+  out.push_back(
+      Make("TopologyConverged", converged, converged ? "Converged" : "Spreading",
+           converged  ? fmt::format("topology {} and settings {} are everywhere",
+                                    view_.topology_version(), view_.settings_version())
+           : !routers ? "waits for " + who
+                      : fmt::format("{} shards do not have topology {} and settings {} yet", behind,
+                                    view_.topology_version(), view_.settings_version())));
+  std::sort(out.begin(), out.end(),
+            [](const Condition& a, const Condition& b) { return a.type < b.type; });
   KeepSince(seen_.last, now_, &report);
 }
 
@@ -98,7 +112,7 @@ void Planner::ReportShards(Report* report) const {
         break;
       case Role::kKeep: {
         const ShardPolicy policy = spec_.Override(shard.name).policy;
-        out.state = shard.creating()                    ? "Creating"
+        out.state = shard.creating()                   ? "Creating"
                     : policy == ShardPolicy::kLocked   ? "Locked"
                     : policy == ShardPolicy::kDraining ? "Draining"
                                                        : "Normal";
@@ -142,19 +156,26 @@ Condition Planner::Ready() const {
   for (const ShardReport& shard : report_.shards) {
     if (shard.ready_replicas < shard.replicas) {
       return Make("Ready", false, "ReplicasMissing",
-                  fmt::format("{} of {} replicas of {} serve", shard.ready_replicas, shard.replicas, shard.name));
+                  fmt::format("{} of {} replicas of {} serve", shard.ready_replicas, shard.replicas,
+                              shard.name));
     }
   }
   if (report_.ready_routers < spec_.routers) {
-    return Make("Ready", false, "RoutersMissing", fmt::format("{} of {} routers are ready", report_.ready_routers, spec_.routers));
+    return Make("Ready", false, "RoutersMissing",
+                fmt::format("{} of {} routers are ready", report_.ready_routers, spec_.routers));
   }
-  return Make("Ready", true, "AsSpecified", fmt::format("{} shards and {} routers serve", report_.shards.size(), spec_.routers));
+  return Make("Ready", true, "AsSpecified",
+              fmt::format("{} shards and {} routers serve", report_.shards.size(), spec_.routers));
 }
 
 Condition Planner::Available() const {
-  if (!complete()) return Make("Available", false, "Incomplete", "not every shard of the collection is formed yet");
+  if (!complete())
+    return Make("Available", false, "Incomplete",
+                "not every shard of the collection is formed yet");
   for (const ShardView& shard : view_.shards()) {
-    if (shard.declared == nullptr || (shard.creating() && shard.form == nullptr) || shard.role == Role::kRetired) continue;
+    if (shard.declared == nullptr || (shard.creating() && shard.form == nullptr) ||
+        shard.role == Role::kRetired)
+      continue;
     if (shard.leader != nullptr) continue;
     const std::string sentence = fmt::format("no leader of {} answers", shard.name);
     if (shard.may_have_quorum) return Unknown("Available", "NoAnswer", sentence);
@@ -167,12 +188,13 @@ Condition Planner::Resharding() const {
   const v1::RebalancerStateResponse* state = seen_.rebalancer.get();
   bool births = resharding_;
   for (const ShardView& shard : view_.shards()) {
-    births = births || (complete() && (shard.role == Role::kNew || (shard.role == Role::kKeep && shard.creating())));
+    births = births || (complete() && (shard.role == Role::kNew ||
+                                       (shard.role == Role::kKeep && shard.creating())));
   }
   const bool moves = state != nullptr && state->remaining() > 0;
   if (!births && !moves) return Make("Resharding", false, "AtRest", "");
-  std::string message = moves ? fmt::format("{} of {} planned moves are done, {} remain", state->moved(), state->planned(),
-                                            state->remaining())
+  std::string message = moves ? fmt::format("{} of {} planned moves are done, {} remain",
+                                            state->moved(), state->planned(), state->remaining())
                               : "shards are being added or removed";
   if (!waits_.empty()) message += "; " + First(waits_);
   return Make("Resharding", true, births ? "ShardsChange" : "BucketsMove", message);
@@ -187,32 +209,39 @@ Condition Planner::Balanced() const {
     weight = weight || (wish.weight > 0 && wish.policy != ShardPolicy::kDraining);
     unlocked = unlocked || wish.policy != ShardPolicy::kLocked;
   }
-  if (!unlocked) return Make("Balanced", false, "AllLocked", "every shard is Locked: nothing moves; unlock one");
+  if (!unlocked)
+    return Make("Balanced", false, "AllLocked", "every shard is Locked: nothing moves; unlock one");
   if (!weight) {
-    return Make("Balanced", false, "AllWeightsZero", "every weight is 0: nobody may take buckets; give one shard a weight above 0");
+    return Make("Balanced", false, "AllWeightsZero",
+                "every weight is 0: nobody may take buckets; give one shard a weight above 0");
   }
   if (spec_.rebalancing.mode == RebalancingMode::kDisabled) {
     return Unknown("Balanced", "Disabled", "rebalancing.mode is Disabled: nobody looks");
   }
   if (view_.settings() == nullptr || view_.settings()->rebalancer() == 0) {
-    return Unknown("Balanced", "NoRebalancer",
-                   spec_.rebalancing.mode == RebalancingMode::kManual
-                       ? fmt::format("rebalancing.shard names {}, which is no shard of this collection", spec_.rebalancing.shard)
-                       : "no unlocked shard has a quorum that could run the rebalancer");
+    return Unknown(
+        "Balanced", "NoRebalancer",
+        spec_.rebalancing.mode == RebalancingMode::kManual
+            ? fmt::format("rebalancing.shard names {}, which is no shard of this collection",
+                          spec_.rebalancing.shard)
+            : "no unlocked shard has a quorum that could run the rebalancer");
   }
   const v1::RebalancerStateResponse* state = seen_.rebalancer.get();
-  if (state == nullptr || !state->runs_here()) return Unknown("Balanced", "NoAnswer", "the rebalancer does not answer");
-  return Make("Balanced", state->state() == "BALANCED", state->state() == "BALANCED" ? "Balanced" : "Moving",
-              state->explanation());
+  if (state == nullptr || !state->runs_here())
+    return Unknown("Balanced", "NoAnswer", "the rebalancer does not answer");
+  return Make("Balanced", state->state() == "BALANCED",
+              state->state() == "BALANCED" ? "Balanced" : "Moving", state->explanation());
 }
 
 Condition Planner::FewBuckets() const {
   const std::uint64_t modulus = std::max<std::uint64_t>(report_.modulus, spec_.bucket_count);
-  // bucketCount = shardNum, grown by splits, is a layout of its own: one bucket a shard is what was asked for.
+  // bucketCount = shardNum, grown by splits, is a layout of its own: one bucket a shard is what was
+  // asked for.
   const bool classic = spec_.bucket_count <= spec_.shard_num;
   const bool few = !classic && modulus < kFewBuckets * spec_.shard_num;
   return Make("FewBuckets", few, few ? "CoarseSpread" : "Enough",
-              few ? fmt::format("{} buckets over {} shards are less than {} each: shards differ by whole buckets, so the load "
+              few ? fmt::format("{} buckets over {} shards are less than {} each: shards differ by "
+                                "whole buckets, so the load "
                                 "cannot be spread evenly",
                                 modulus, spec_.shard_num, kFewBuckets)
                   : "");

@@ -29,29 +29,36 @@ void Planner::ChooseVictims() {
 
 std::string Planner::WhyNotDown(const std::vector<ShardView*>& victims) {
   if (spec_.scale_down == ScaleDownPolicy::kForbid) {
-    return fmt::format("spec.scaleDown.policy is Forbid: {} would have to go; set it to Drain, or shardNum back",
-                       victims.front()->name);
+    return fmt::format(
+        "spec.scaleDown.policy is Forbid: {} would have to go; set it to Drain, or shardNum back",
+        victims.front()->name);
   }
   const auto goes = [&](const ShardView& shard) {
-    return std::any_of(victims.begin(), victims.end(), [&](const ShardView* v) { return v->uid == shard.uid; });
+    return std::any_of(victims.begin(), victims.end(),
+                       [&](const ShardView* v) { return v->uid == shard.uid; });
   };
   for (const ShardView* shard : victims) {
     if (spec_.Override(shard->name).policy == ShardPolicy::kLocked) {
-      return fmt::format("{} would have to go and is Locked, so it sends nothing: unlock it", shard->name);
+      return fmt::format("{} would have to go and is Locked, so it sends nothing: unlock it",
+                         shard->name);
     }
   }
   bool takers = false;
   for (const ShardView& shard : view_.shards()) {
     const ShardOverride wish = spec_.Override(shard.name);
-    takers = takers || (shard.role == Role::kKeep && !goes(shard) && wish.policy == ShardPolicy::kBalanced && wish.weight > 0);
+    takers = takers || (shard.role == Role::kKeep && !goes(shard) &&
+                        wish.policy == ShardPolicy::kBalanced && wish.weight > 0);
   }
-  if (!takers) return "no shard that stays may take buckets: unlock one, or give one a weight above 0";
+  if (!takers)
+    return "no shard that stays may take buckets: unlock one, or give one a weight above 0";
   return WhyNoRoom(victims);
 }
 
 std::string Planner::WhyNoRoom(const std::vector<ShardView*>& victims) {
-  // Asked before the drain begins; once weights are 0 the answer would change with every bucket that moves.
-  const bool begun = std::all_of(victims.begin(), victims.end(), [](const ShardView* v) { return v->weight() == 0; });
+  // Asked before the drain begins; once weights are 0 the answer would change with every bucket
+  // that moves.
+  const bool begun = std::all_of(victims.begin(), victims.end(),
+                                 [](const ShardView* v) { return v->weight() == 0; });
   if (begun) return "";
   std::uint64_t bytes = 0;
   std::uint64_t smallest = ~std::uint64_t{0};
@@ -59,18 +66,25 @@ std::string Planner::WhyNoRoom(const std::vector<ShardView*>& victims) {
   for (const ShardView& shard : view_.shards()) {
     if (shard.role != Role::kKeep) continue;
     if (shard.leader == nullptr) {
-      return fmt::format("whether the other shards have room cannot be told: no leader of {} answers", shard.name);
+      return fmt::format(
+          "whether the other shards have room cannot be told: no leader of {} answers", shard.name);
     }
     bytes += shard.leader->store_bytes();
-    if (std::any_of(victims.begin(), victims.end(), [&](const ShardView* v) { return v->uid == shard.uid; })) continue;
+    if (std::any_of(victims.begin(), victims.end(),
+                    [&](const ShardView* v) { return v->uid == shard.uid; }))
+      continue;
     ++remaining;
-    smallest = std::min(smallest, shard.leader->free_bytes() + shard.leader->store_bytes() + shard.leader->log_bytes());
+    smallest = std::min(smallest, shard.leader->free_bytes() + shard.leader->store_bytes() +
+                                      shard.leader->log_bytes());
   }
-  const double needed = static_cast<double>(bytes) / static_cast<double>(remaining) * kCapacityFactor;
+  const double needed =
+      static_cast<double>(bytes) / static_cast<double>(remaining) * kCapacityFactor;
   if (needed <= static_cast<double>(smallest)) return "";
-  return fmt::format("{} shards would have to hold {:.0f} MiB each, and the smallest volume has {:.0f} MiB: enlarge it, or "
-                     "set shardNum back",
-                     remaining, needed / (1 << 20), static_cast<double>(smallest) / (1 << 20));
+  return fmt::format(
+      "{} shards would have to hold {:.0f} MiB each, and the smallest volume has {:.0f} MiB: "
+      "enlarge it, or "
+      "set shardNum back",
+      remaining, needed / (1 << 20), static_cast<double>(smallest) / (1 << 20));
 }
 
 }  // namespace etalon::controller

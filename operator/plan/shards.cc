@@ -1,4 +1,5 @@
-// The life of a shard: formed once, its members changed one at a time through its log, retired, deleted.
+// The life of a shard: formed once, its members changed one at a time through its log, retired,
+// deleted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +44,8 @@ bool QuorumSurvives(const v1::InfoResponse& leader, std::uint64_t without) {
 
 }  // namespace
 
-// ---- forming --------------------------------------------------------------------------------------------------------------
+// ---- forming
+// --------------------------------------------------------------------------------------------------------------
 
 void Planner::PlanForms() {
   if (view_.settings() == nullptr) return;
@@ -51,7 +53,8 @@ void Planner::PlanForms() {
     if (shard.declared == nullptr) continue;
     if (shard.form == nullptr) {
       // What is to go is not formed any more, and what serves was formed before there was a record.
-      if (shard.role != Role::kKeep || shard.leader != nullptr || shard.settings == nullptr) continue;
+      if (shard.role != Role::kKeep || shard.leader != nullptr || shard.settings == nullptr)
+        continue;
       v1::FormRequest form;
       bool blank = true;
       for (const v1::ReplicaInfo& declared : shard.declared->replicas()) {
@@ -65,8 +68,9 @@ void Planner::PlanForms() {
         member->set_name(declared.name());
       }
       if (!blank) {
-        WaitFor("form " + shard.name, fmt::format("waits for every replica of {} to answer that it is blank", shard.name), "",
-                "then the shard is formed");
+        WaitFor("form " + shard.name,
+                fmt::format("waits for every replica of {} to answer that it is blank", shard.name),
+                "", "then the shard is formed");
         continue;
       }
       form.set_collection(seen_.collection.value());
@@ -83,25 +87,30 @@ void Planner::PlanForms() {
       if (replica == nullptr || !replica->unformed()) continue;
       if (replica->info->member() == member.member()) {
         // Its log has gone on without it: it joins like any blank disk.
-        if (shard.leader != nullptr && FindMember(*shard.leader, MemberId(member.member())) == nullptr) continue;
+        if (shard.leader != nullptr &&
+            FindMember(*shard.leader, MemberId(member.member())) == nullptr)
+          continue;
         action.replicas.push_back(member.name());
       } else if (shard.leader == nullptr) {
         WaitFor("form " + shard.name,
-                fmt::format("{} has another disk than the one that {} is formed with", member.name(), shard.name), "",
-                "it joins once a majority of the first disks is formed");
+                fmt::format("{} has another disk than the one that {} is formed with",
+                            member.name(), shard.name),
+                "", "it joins once a majority of the first disks is formed");
       }
     }
     if (action.replicas.empty()) continue;
     std::string who;
     if (!view_.RoutersKnow(shard.form->topology().version(), &who)) {
-      WaitFor("routers", fmt::format("waits for {} before {} is formed", who, shard.name), "", "routers first, then storages");
+      WaitFor("routers", fmt::format("waits for {} before {} is formed", who, shard.name), "",
+              "routers first, then storages");
       continue;
     }
     Do(std::move(action));
   }
 }
 
-// ---- members --------------------------------------------------------------------------------------------------------------
+// ---- members
+// --------------------------------------------------------------------------------------------------------------
 
 void Planner::PlanMembers() {
   for (const ShardView& shard : view_.shards()) {
@@ -119,32 +128,43 @@ bool Planner::PlanMember(const ShardView& shard) {
   const auto wanted = [&](const std::string& name) {
     return ReplicaOrdinal(spec_.name, shard.name, name).value_or(~0u) < spec_.replicas_per_shard;
   };
-  const auto change = [&](v1::ChangeMembersRequest::Kind kind, std::uint64_t member, const std::string& name) {
+  const auto change = [&](v1::ChangeMembersRequest::Kind kind, std::uint64_t member,
+                          const std::string& name) {
     Do(ChangeMember{shard.uid, kind, MemberId(member), name});
     return true;
   };
   // A disk that is gone: its replica answers with another one, or says that it is lost.
   for (const v1::MemberInfo& member : leader.members()) {
     const ReplicaView* replica = shard.Find(member.name());
-    const bool other_disk = replica != nullptr && replica->info != nullptr && replica->info->member() != member.member();
-    const bool lost = replica != nullptr && replica->seen != nullptr && replica->seen->process.disk_lost;
+    const bool other_disk = replica != nullptr && replica->info != nullptr &&
+                            replica->info->member() != member.member();
+    const bool lost =
+        replica != nullptr && replica->seen != nullptr && replica->seen->process.disk_lost;
     if (!other_disk && !lost) continue;
-    if (QuorumSurvives(leader, member.member())) return change(v1::ChangeMembersRequest::REMOVE, member.member(), member.name());
+    if (QuorumSurvives(leader, member.member()))
+      return change(v1::ChangeMembersRequest::REMOVE, member.member(), member.name());
     WaitFor("lost disk of " + member.name(),
-            fmt::format("the disk of {} is lost, and without it too few voters of {} answer", member.name(), shard.name), "",
-            "start the other replicas, or see `etalonctl recover`");
+            fmt::format("the disk of {} is lost, and without it too few voters of {} answer",
+                        member.name(), shard.name),
+            "", "start the other replicas, or see `etalonctl recover`");
     return true;
   }
   for (const v1::MemberInfo& member : leader.members()) {
     if (!member.learner()) continue;
-    if (!wanted(member.name())) return change(v1::ChangeMembersRequest::REMOVE, member.member(), member.name());
+    if (!wanted(member.name()))
+      return change(v1::ChangeMembersRequest::REMOVE, member.member(), member.name());
     const v1::MemberProgress* progress = FindProgress(leader, member.member());
-    if (progress != nullptr && progress->recent() && progress->match_index() + kCaughtUpEntries >= leader.last_index() &&
+    if (progress != nullptr && progress->recent() &&
+        progress->match_index() + kCaughtUpEntries >= leader.last_index() &&
         progress->match_index() > 0) {
       return change(v1::ChangeMembersRequest::PROMOTE, member.member(), member.name());
     }
-    WaitFor("learner " + member.name(), fmt::format("waits for {} to catch up with its leader", member.name()),
-            fmt::format("{} log entries", leader.last_index() - std::min(leader.last_index(), progress == nullptr ? 0 : progress->match_index())),
+    WaitFor("learner " + member.name(),
+            fmt::format("waits for {} to catch up with its leader", member.name()),
+            fmt::format(
+                "{} log entries",
+                leader.last_index() - std::min(leader.last_index(),
+                                               progress == nullptr ? 0 : progress->match_index())),
             "then it becomes a voter");
     return true;
   }
@@ -157,26 +177,33 @@ bool Planner::PlanMember(const ShardView& shard) {
     if (applied != nullptr) {
       for (const v1::ShardInfo& info : applied->shards()) {
         if (ShardUid(info.uid()) != shard.uid) continue;
-        known = std::any_of(info.replicas().begin(), info.replicas().end(), [&](const v1::ReplicaInfo& r) {
-          return r.name() == replica.name && r.address() == replica.seen->process.address;
-        });
+        known = std::any_of(
+            info.replicas().begin(), info.replicas().end(), [&](const v1::ReplicaInfo& r) {
+              return r.name() == replica.name && r.address() == replica.seen->process.address;
+            });
       }
     }
-    if (known) return change(v1::ChangeMembersRequest::ADD_LEARNER, replica.info->member(), replica.name);
+    if (known)
+      return change(v1::ChangeMembersRequest::ADD_LEARNER, replica.info->member(), replica.name);
     WaitFor("learner " + replica.name,
-            fmt::format("waits for the leader of {} to learn a topology that names {}", shard.name, replica.name), "",
-            "then it joins as a learner");
+            fmt::format("waits for the leader of {} to learn a topology that names {}", shard.name,
+                        replica.name),
+            "", "then it joins as a learner");
   }
   // Voters that are too many. Those that stay must all be there first.
   std::vector<const v1::MemberInfo*> staying;
   std::vector<const v1::MemberInfo*> leaving;
-  for (const v1::MemberInfo& member : leader.members()) (wanted(member.name()) ? staying : leaving).push_back(&member);
+  for (const v1::MemberInfo& member : leader.members())
+    (wanted(member.name()) ? staying : leaving).push_back(&member);
   if (leaving.empty()) return false;
-  if (staying.size() < spec_.replicas_per_shard) return false;  // waited for above, or their processes are
+  if (staying.size() < spec_.replicas_per_shard)
+    return false;  // waited for above, or their processes are
   const v1::MemberInfo* out = leaving.back();
   if (!QuorumSurvives(leader, out->member())) {
     WaitFor("member " + out->name(),
-            fmt::format("waits for more voters of {} to answer before {} leaves", shard.name, out->name()), "", "it is removed");
+            fmt::format("waits for more voters of {} to answer before {} leaves", shard.name,
+                        out->name()),
+            "", "it is removed");
     return true;
   }
   if (out->member() == leader.member()) {
@@ -199,15 +226,17 @@ bool Planner::PlanMember(const ShardView& shard) {
 void Planner::PlanLostDisks(const ShardView& shard) {
   for (const ReplicaView& replica : shard.replicas) {
     if (replica.state() != ProcessState::kDown || !replica.seen->process.disk_lost) continue;
-    const bool named = shard.leader != nullptr &&
-                       std::any_of(shard.leader->members().begin(), shard.leader->members().end(),
-                                   [&](const v1::MemberInfo& m) { return m.name() == replica.name; });
+    const bool named =
+        shard.leader != nullptr &&
+        std::any_of(shard.leader->members().begin(), shard.leader->members().end(),
+                    [&](const v1::MemberInfo& m) { return m.name() == replica.name; });
     if (shard.leader != nullptr && !named) {
-      Do(ReplaceDisk{replica.name});  // its log names it no longer: a new disk may join under the name
+      Do(ReplaceDisk{
+          replica.name});  // its log names it no longer: a new disk may join under the name
     } else if (shard.leader == nullptr) {
       WaitFor("lost disk of " + replica.name,
-              fmt::format("the disk of {} is lost ({}), and {} has no leader to replace it", replica.name,
-                          replica.seen->process.last_words, shard.name),
+              fmt::format("the disk of {} is lost ({}), and {} has no leader to replace it",
+                          replica.name, replica.seen->process.last_words, shard.name),
               "", "start the other replicas, or see `etalonctl recover`");
     }
   }
@@ -215,10 +244,14 @@ void Planner::PlanLostDisks(const ShardView& shard) {
 
 void Planner::StopRemovedReplicas(const ShardView& shard) {
   for (const ReplicaView& replica : shard.replicas) {
-    if (replica.state() == ProcessState::kAbsent || replica.state() == ProcessState::kUnknown) continue;
-    if (ReplicaOrdinal(spec_.name, shard.name, replica.name).value_or(~0u) < spec_.replicas_per_shard) continue;
+    if (replica.state() == ProcessState::kAbsent || replica.state() == ProcessState::kUnknown)
+      continue;
+    if (ReplicaOrdinal(spec_.name, shard.name, replica.name).value_or(~0u) <
+        spec_.replicas_per_shard)
+      continue;
     const auto names = [&](const auto& list) {
-      return std::any_of(list.begin(), list.end(), [&](const auto& r) { return r.name() == replica.name; });
+      return std::any_of(list.begin(), list.end(),
+                         [&](const auto& r) { return r.name() == replica.name; });
     };
     if (names(shard.leader->members()) || names(shard.declared->replicas())) continue;
     std::string who;
@@ -240,7 +273,8 @@ void Planner::PlanLeaderZones() {
     if (zone(shard.leader->replica()) == spec_.leader_zone) continue;
     for (const v1::MemberInfo& member : shard.leader->members()) {
       const v1::MemberProgress* progress = FindProgress(*shard.leader, member.member());
-      if (member.learner() || zone(member.name()) != spec_.leader_zone || progress == nullptr || !progress->recent() ||
+      if (member.learner() || zone(member.name()) != spec_.leader_zone || progress == nullptr ||
+          !progress->recent() ||
           progress->match_index() + kCaughtUpEntries < shard.leader->last_index()) {
         continue;
       }
@@ -249,17 +283,19 @@ void Planner::PlanLeaderZones() {
   }
 }
 
-// ---- the end of a shard -----------------------------------------------------------------------------------------------------
+// ---- the end of a shard
+// -----------------------------------------------------------------------------------------------------
 
 void Planner::RetireVictims() {
   for (const ShardView& shard : view_.shards()) {
     if (shard.role != Role::kVictim) continue;
     resharding_ = true;
-    if (shard.creating() && shard.form == nullptr) continue;  // never formed: the next topology drops it
-    if (shard.leader == nullptr) continue;                    // waited for elsewhere
+    if (shard.creating() && shard.form == nullptr)
+      continue;                             // never formed: the next topology drops it
+    if (shard.leader == nullptr) continue;  // waited for elsewhere
     const std::uint64_t rows = RowsOf(*shard.leader);
-    if (rows == 0 && shard.leader->transfers().empty() && !splits_.open.contains(shard.uid) && shard.weight() == 0 &&
-        shard.leader->settings_version() == view_.settings_version()) {
+    if (rows == 0 && shard.leader->transfers().empty() && !splits_.open.contains(shard.uid) &&
+        shard.weight() == 0 && shard.leader->settings_version() == view_.settings_version()) {
       Do(Retire{shard.uid});
       continue;
     }
@@ -272,7 +308,8 @@ void Planner::RetireVictims() {
                 : "; no shard runs the rebalancer";
     }
     WaitFor("drain " + shard.name, fmt::format("waits for {} to be drained{}", shard.name, how),
-            fmt::format("{} buckets", rows), "then it retires, the topology drops it, and its processes stop; its volumes are kept");
+            fmt::format("{} buckets", rows),
+            "then it retires, the topology drops it, and its processes stop; its volumes are kept");
   }
 }
 
@@ -280,7 +317,8 @@ void Planner::RetireVictims() {
 bool Planner::EverybodyForgot(const ShardView& shard) {
   std::string who;
   if (!view_.RoutersKnow(view_.topology_version(), &who)) {
-    WaitFor("forget " + shard.name, fmt::format("waits for {} before {} is deleted", who, shard.name), "",
+    WaitFor("forget " + shard.name,
+            fmt::format("waits for {} before {} is deleted", who, shard.name), "",
             "its processes stop; its volumes are kept");
     return false;
   }
@@ -290,7 +328,8 @@ bool Planner::EverybodyForgot(const ShardView& shard) {
         !KnowsTarget(other, shard.uid)) {
       continue;
     }
-    WaitFor("forget " + shard.name, fmt::format("waits for {} to learn that {} is gone", other.name, shard.name), "",
+    WaitFor("forget " + shard.name,
+            fmt::format("waits for {} to learn that {} is gone", other.name, shard.name), "",
             "its processes stop; its volumes are kept");
     return false;
   }
@@ -302,7 +341,8 @@ void Planner::DeleteRemoved() {
     if (shard.role == Role::kRetired) {
       resharding_ = true;
       if (shard.leader == nullptr) {
-        WaitFor("leader of " + shard.name, fmt::format("waits for a leader of {}, which has retired", shard.name), "",
+        WaitFor("leader of " + shard.name,
+                fmt::format("waits for a leader of {}, which has retired", shard.name), "",
                 "then the topology drops it");
       }
     }
@@ -314,19 +354,23 @@ void Planner::DeleteRemoved() {
     }
     if (shard.form == nullptr) {  // it was never formed, so nobody ever handed it anything
       for (const ReplicaView& replica : shard.replicas) {
-        if (replica.unformed() || replica.state() == ProcessState::kDown) Do(StopStorage{replica.name, true});
+        if (replica.unformed() || replica.state() == ProcessState::kDown)
+          Do(StopStorage{replica.name, true});
       }
       continue;
     }
     if (!EverybodyForgot(shard)) continue;
     if (shard.leader == nullptr) {
-      WaitFor("leader of " + shard.name, fmt::format("waits for a leader of {} to prove that it holds nothing", shard.name), "",
-              "its processes stop; its volumes are kept");
+      WaitFor("leader of " + shard.name,
+              fmt::format("waits for a leader of {} to prove that it holds nothing", shard.name),
+              "", "its processes stop; its volumes are kept");
     } else if (shard.leader->retired() && RowsOf(*shard.leader) == 0) {
       Do(DeleteShard{shard.uid, shard.name});
     } else {
-      WaitFor("rows of " + shard.name, fmt::format("{} left the topology and still holds buckets; it is left alone", shard.name),
-              fmt::format("{} buckets", RowsOf(*shard.leader)), "somebody has to look at it");
+      WaitFor(
+          "rows of " + shard.name,
+          fmt::format("{} left the topology and still holds buckets; it is left alone", shard.name),
+          fmt::format("{} buckets", RowsOf(*shard.leader)), "somebody has to look at it");
     }
   }
 }

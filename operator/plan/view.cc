@@ -10,13 +10,15 @@
 namespace etalon::controller {
 
 const ReplicaView* ShardView::Find(const std::string& replica) const {
-  const auto it = std::find_if(replicas.begin(), replicas.end(), [&](const ReplicaView& r) { return r.name == replica; });
+  const auto it = std::find_if(replicas.begin(), replicas.end(),
+                               [&](const ReplicaView& r) { return r.name == replica; });
   return it == replicas.end() ? nullptr : &*it;
 }
 
 std::uint64_t RowsOf(const v1::InfoResponse& info) {
   const v1::BucketCounts& c = info.buckets();
-  return c.active() + c.pinned() + c.sending() + c.sent() + c.receiving() + c.garbage() + c.quarantined();
+  return c.active() + c.pinned() + c.sending() + c.sent() + c.receiving() + c.garbage() +
+         c.quarantined();
 }
 
 std::uint64_t OwnedBy(const v1::InfoResponse& info) {
@@ -28,8 +30,10 @@ bool IsOpen(const v1::SplitTask& task) {
   return task.state() != v1::SPLIT_DONE && task.state() != v1::SPLIT_ABORTED;
 }
 
-View::View(const CollectionSpec& spec, const Observed& observed) : spec_(spec), observed_(observed) {
-  if (const Topologies* all = observed.topologies.get(); all != nullptr && !all->empty()) topology_ = &all->rbegin()->second;
+View::View(const CollectionSpec& spec, const Observed& observed)
+    : spec_(spec), observed_(observed) {
+  if (const Topologies* all = observed.topologies.get(); all != nullptr && !all->empty())
+    topology_ = &all->rbegin()->second;
   if (const SettingsByVersion* all = observed.settings.get(); all != nullptr && !all->empty()) {
     settings_ = &all->rbegin()->second;
   }
@@ -60,13 +64,15 @@ View::View(const CollectionSpec& spec, const Observed& observed) : spec_(spec), 
     for (const auto& [name, seen] : *storages) {
       if (known.contains(seen.uid)) continue;
       known.insert(seen.uid);
-      const bool doomed = observed.doomed.get() != nullptr && observed.doomed.value().contains(seen.uid);
+      const bool doomed =
+          observed.doomed.get() != nullptr && observed.doomed.value().contains(seen.uid);
       AddShard(seen.shard, seen.uid, doomed || IsRemoved(seen.uid) ? Role::kRemoved : Role::kStray);
     }
   }
   if (const auto* routers = observed.routers.get()) {
     for (const auto& [name, router] : *routers) {
-      if (router.info.known()) highest_topology_ = std::max(highest_topology_, router.info.value().topology_version());
+      if (router.info.known())
+        highest_topology_ = std::max(highest_topology_, router.info.value().topology_version());
     }
   }
   for (const ShardView& shard : shards_) {
@@ -102,7 +108,8 @@ void View::FillShard(ShardView* shard) {
     for (const v1::ReplicaInfo& replica : shard->declared->replicas()) names.insert(replica.name());
   }
   if (shard->role == Role::kNew || shard->role == Role::kKeep) {
-    for (std::uint32_t i = 0; i < spec_.replicas_per_shard; ++i) names.insert(ReplicaName(spec_.name, shard->name, i));
+    for (std::uint32_t i = 0; i < spec_.replicas_per_shard; ++i)
+      names.insert(ReplicaName(spec_.name, shard->name, i));
   }
   const auto* storages = observed_.storages.get();
   if (storages != nullptr) {
@@ -117,15 +124,18 @@ void View::FillShard(ShardView* shard) {
       if (const auto it = storages->find(name); it != storages->end()) replica.seen = &it->second;
     }
     if (replica.seen != nullptr && replica.seen->process.disk_foreign) {
-      foreign_.push_back(fmt::format("{} has a disk that belongs to somebody else ({})", name, replica.seen->process.last_words));
+      foreign_.push_back(fmt::format("{} has a disk that belongs to somebody else ({})", name,
+                                     replica.seen->process.last_words));
     }
     if (replica.seen != nullptr && replica.seen->info.known()) {
       const v1::InfoResponse& info = replica.seen->info.value();
       const bool identified = info.member() != 0;
-      if (identified && (CollectionId(info.collection()) != observed_.collection || ShardUid(info.shard()) != shard->uid)) {
-        foreign_.push_back(fmt::format("{} answers as shard {} of collection {}, not as shard {} of collection {}", name,
-                                       ToHex(info.shard()), ToHex(info.collection()), ToHex(shard->uid.value()),
-                                       ToHex(observed_.collection.value())));
+      if (identified && (CollectionId(info.collection()) != observed_.collection ||
+                         ShardUid(info.shard()) != shard->uid)) {
+        foreign_.push_back(
+            fmt::format("{} answers as shard {} of collection {}, not as shard {} of collection {}",
+                        name, ToHex(info.shard()), ToHex(info.collection()),
+                        ToHex(shard->uid.value()), ToHex(observed_.collection.value())));
       } else if (identified) {
         replica.info = &info;
         highest_topology_ = std::max(highest_topology_, info.topology_version());
@@ -143,14 +153,16 @@ void View::FillShard(ShardView* shard) {
   std::size_t running = 0;
   std::size_t members = 0;
   for (const ReplicaView& replica : shard->replicas) {
-    const bool declared = shard->declared == nullptr ||
-                          std::any_of(shard->declared->replicas().begin(), shard->declared->replicas().end(),
-                                      [&](const v1::ReplicaInfo& r) { return r.name() == replica.name; });
+    const bool declared =
+        shard->declared == nullptr ||
+        std::any_of(shard->declared->replicas().begin(), shard->declared->replicas().end(),
+                    [&](const v1::ReplicaInfo& r) { return r.name() == replica.name; });
     if (!declared) continue;
     ++members;
     running += replica.state() == ProcessState::kUp || replica.state() == ProcessState::kUnknown;
   }
-  shard->may_have_quorum = shard->leader != nullptr || (shard->form != nullptr && running * 2 > members);
+  shard->may_have_quorum =
+      shard->leader != nullptr || (shard->form != nullptr && running * 2 > members);
 }
 
 const v1::Topology* View::TopologyAt(std::uint64_t version) const {
@@ -167,7 +179,8 @@ bool View::IsRemoved(ShardUid shard) const {
 }
 
 const ShardView* View::Find(ShardUid shard) const {
-  const auto it = std::find_if(shards_.begin(), shards_.end(), [&](const ShardView& s) { return s.uid == shard; });
+  const auto it = std::find_if(shards_.begin(), shards_.end(),
+                               [&](const ShardView& s) { return s.uid == shard; });
   return it == shards_.end() ? nullptr : &*it;
 }
 
@@ -191,7 +204,8 @@ bool View::RoutersKnow(std::uint64_t version, std::string* who) const {
       return false;
     }
     if (router.info.value().topology_version() < version) {
-      *who = fmt::format("router {}, which has topology {}", name, router.info.value().topology_version());
+      *who = fmt::format("router {}, which has topology {}", name,
+                         router.info.value().topology_version());
       return false;
     }
   }

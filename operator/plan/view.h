@@ -1,4 +1,5 @@
-// What follows from the observations without any decision: who leads, who is formed, which versions are about.
+// What follows from the observations without any decision: who leads, who is formed, which versions
+// are about.
 #pragma once
 
 #include <map>
@@ -13,9 +14,12 @@ namespace etalon::controller {
 
 struct ReplicaView {
   std::string name;
-  const StorageSeen* seen = nullptr;         // null: the platform knows no such process
-  const v1::InfoResponse* info = nullptr;    // it answered, as a replica of this shard of this collection
-  ProcessState state() const { return seen == nullptr ? ProcessState::kAbsent : seen->process.state; }
+  const StorageSeen* seen = nullptr;  // null: the platform knows no such process
+  const v1::InfoResponse* info =
+      nullptr;  // it answered, as a replica of this shard of this collection
+  ProcessState state() const {
+    return seen == nullptr ? ProcessState::kAbsent : seen->process.state;
+  }
   bool unformed() const { return info != nullptr && !info->formed() && info->member() != 0; }
 };
 
@@ -36,8 +40,8 @@ struct ShardView {
   const v1::FormRequest* form = nullptr;        // on record
   const v1::InfoResponse* leader = nullptr;     // answered with a lease
   const v1::ShardSettings* settings = nullptr;  // in the newest settings
-  std::vector<ReplicaView> replicas;            // every one that is declared, wanted or seen; by name
-  bool may_have_quorum = false;                 // not known to be without
+  std::vector<ReplicaView> replicas;  // every one that is declared, wanted or seen; by name
+  bool may_have_quorum = false;       // not known to be without
 
   bool creating() const { return declared != nullptr && declared->state() == v1::SHARD_CREATING; }
   std::uint64_t weight() const { return settings == nullptr ? 0 : settings->weight(); }
@@ -69,8 +73,8 @@ class View {
   const std::vector<ShardView>& shards() const { return shards_; }
   const ShardView* Find(ShardUid shard) const;
 
-  // Every router that runs says that it has at least that version. A router that does not answer is not known to have it;
-  // `who` then names it.
+  // Every router that runs says that it has at least that version. A router that does not answer is
+  // not known to have it; `who` then names it.
   bool RoutersKnow(std::uint64_t version, std::string* who) const;
 
   // Over the shards that are led: the highest level of any, and a shard's buckets at that level.

@@ -46,11 +46,12 @@ std::set<std::string> FakeCluster::Processes() const {
 }
 
 std::size_t FakeCluster::ready_routers() const {
-  return static_cast<std::size_t>(
-      std::count_if(routers_.begin(), routers_.end(), [this](const auto& r) { return Ready(r.second); }));
+  return static_cast<std::size_t>(std::count_if(routers_.begin(), routers_.end(),
+                                                [this](const auto& r) { return Ready(r.second); }));
 }
 
-// ---- what is seen -------------------------------------------------------------------------------------------------------
+// ---- what is seen
+// -------------------------------------------------------------------------------------------------------
 
 v1::InfoResponse FakeCluster::InfoOf(const std::string& name, const Storage& storage) const {
   v1::InfoResponse info;
@@ -82,7 +83,8 @@ v1::InfoResponse FakeCluster::InfoOf(const std::string& name, const Storage& sto
     progress->set_member(member.member());
     progress->set_name(member.name());
     const auto it = storages_.find(member.name());
-    const bool here = it != storages_.end() && it->second.member == member.member() && it->second.up;
+    const bool here =
+        it != storages_.end() && it->second.member == member.member() && it->second.up;
     progress->set_recent(here);
     progress->set_match_index(here ? it->second.match : 0);
   }
@@ -109,7 +111,8 @@ Observed FakeCluster::Observe() {
     out.process.disk_lost = !storage.up && storage.lost;
     if (storage.up && storage.answers_at <= now_ && !random_.Chance(faults_.silent_percent, 100)) {
       out.info = InfoOf(name, storage);
-      if (settings != nullptr && settings->rebalancer() == storage.uid.value() && out.info.value().lease()) {
+      if (settings != nullptr && settings->rebalancer() == storage.uid.value() &&
+          out.info.value().lease()) {
         v1::RebalancerStateResponse state;
         state.set_runs_here(true);
         state.set_state("BALANCED");
@@ -137,12 +140,14 @@ Observed FakeCluster::Observe() {
   return seen;
 }
 
-// ---- what is done -------------------------------------------------------------------------------------------------------
+// ---- what is done
+// -------------------------------------------------------------------------------------------------------
 
 Status FakeCluster::Execute(const Action& action) {
   if (random_.Chance(faults_.fail_percent, 100)) return Unavailable(Reason::kNone, "it failed");
   Status status = Do(action);
-  if (random_.Chance(faults_.lost_reply_percent, 100)) return Unavailable(Reason::kNone, "its outcome is unknown");
+  if (random_.Chance(faults_.lost_reply_percent, 100))
+    return Unavailable(Reason::kNone, "its outcome is unknown");
   return status;
 }
 
@@ -171,7 +176,8 @@ Status FakeCluster::Do(const StopStorage& a) {
   if (it == storages_.end()) return OkStatus();
   if (const auto shard = shards_.find(it->second.uid); shard != shards_.end()) {
     for (const v1::MemberInfo& member : shard->second.members) {
-      Check(member.member() != it->second.member, a.name + " was stopped while its shard's log names it");
+      Check(member.member() != it->second.member,
+            a.name + " was stopped while its shard's log names it");
     }
   }
   storages_.erase(it);
@@ -183,7 +189,8 @@ Status FakeCluster::Do(const ReplaceDisk& a) {
   if (it == storages_.end()) return OkStatus();
   if (it->second.up) return Refused("it runs");
   for (const v1::MemberInfo& member : shards_[it->second.uid].members) {
-    Check(member.member() != it->second.member, "the disk of " + a.name + " was replaced while its shard's log names it");
+    Check(member.member() != it->second.member,
+          "the disk of " + a.name + " was replaced while its shard's log names it");
   }
   const Storage old = it->second;
   it->second = {};
@@ -224,24 +231,30 @@ Status FakeCluster::Do(const CreateTopology& a) {
   for (const std::uint64_t uid : a.topology.removed_shards()) {
     const auto shard = shards_.find(ShardUid(uid));
     if (shard == shards_.end()) continue;
-    Check(shard->second.owned == 0 && shard->second.garbage == 0, "a shard with rows was dropped from the topology");
+    Check(shard->second.owned == 0 && shard->second.garbage == 0,
+          "a shard with rows was dropped from the topology");
   }
   return OkStatus();
 }
 
 Status FakeCluster::Do(const CreateSettings& a) {
   const auto [it, made] = settings_.emplace(a.settings.version(), a.settings);
-  return made || it->second.SerializeAsString() == a.settings.SerializeAsString() ? OkStatus() : Refused("another content");
+  return made || it->second.SerializeAsString() == a.settings.SerializeAsString()
+             ? OkStatus()
+             : Refused("another content");
 }
 
 Status FakeCluster::Do(const CreateForm& a) {
   const auto [it, made] = forms_.emplace(ShardUid(a.form.shard()), a.form);
-  return made || it->second.SerializeAsString() == a.form.SerializeAsString() ? OkStatus() : Refused("another content");
+  return made || it->second.SerializeAsString() == a.form.SerializeAsString()
+             ? OkStatus()
+             : Refused("another content");
 }
 
 void FakeCluster::CheckRouters(std::uint64_t version, const std::string& what) {
   for (const auto& [name, router] : routers_) {
-    Check(!Ready(router) || router.version >= version, what + " before ready router " + name + " knew it");
+    Check(!Ready(router) || router.version >= version,
+          what + " before ready router " + name + " knew it");
   }
 }
 
@@ -254,14 +267,16 @@ Status FakeCluster::Do(const PushTopology& a) {
 
 Result<FakeCluster::Shard*> FakeCluster::Led(ShardUid uid) {
   const auto it = shards_.find(uid);
-  if (it == shards_.end() || it->second.leader.empty()) return Unavailable(Reason::kNonMaster, "no leader");
+  if (it == shards_.end() || it->second.leader.empty())
+    return Unavailable(Reason::kNonMaster, "no leader");
   return &it->second;
 }
 
 Status FakeCluster::Do(const ApplyTopology& a) {
   for (const ShardUid uid : a.shards) {
     ETALON_ASSIGN_OR_RETURN(Shard * shard, Led(uid));
-    if (random_.Chance(faults_.fail_percent, 100)) return Unavailable(Reason::kNone, "stopped half-way");
+    if (random_.Chance(faults_.fail_percent, 100))
+      return Unavailable(Reason::kNone, "stopped half-way");
     CheckRouters(a.version, "a storage was handed topology " + std::to_string(a.version));
     Check(topologies_.contains(a.version), "a topology that is not stored was handed out");
     shard->topology = std::max(shard->topology, a.version);
@@ -275,7 +290,8 @@ Status FakeCluster::Do(const ApplySettings& a) {
   shard->settings = a.version;
   for (const std::string& task : settings_.at(a.version).closed_splits()) {
     const auto it = shard->splits.find(task);
-    if (it != shard->splits.end() && it->second.state() == v1::SPLIT_COMMITTED) it->second.set_state(v1::SPLIT_DONE);
+    if (it != shard->splits.end() && it->second.state() == v1::SPLIT_COMMITTED)
+      it->second.set_state(v1::SPLIT_DONE);
   }
   return OkStatus();
 }
@@ -283,7 +299,8 @@ Status FakeCluster::Do(const ApplySettings& a) {
 Status FakeCluster::Do(const Form& a) {
   const v1::FormRequest& form = forms_.at(a.shard);
   for (const std::string& name : a.replicas) {
-    if (random_.Chance(faults_.fail_percent, 100)) return Unavailable(Reason::kNone, "stopped half-way");
+    if (random_.Chance(faults_.fail_percent, 100))
+      return Unavailable(Reason::kNone, "stopped half-way");
     const auto it = storages_.find(name);
     if (it == storages_.end() || !it->second.up) return Unavailable(Reason::kNone, "down");
     if (it->second.formed) continue;
@@ -295,7 +312,8 @@ Status FakeCluster::Do(const Form& a) {
       shard.members = {form.members().begin(), form.members().end()};
       shard.topology = form.topology().version();
       shard.settings = form.settings().version();
-      for (const v1::BucketRange& range : form.ranges()) shard.owned += range.last() - range.first() + 1;
+      for (const v1::BucketRange& range : form.ranges())
+        shard.owned += range.last() - range.first() + 1;
     }
     Check(shard.form == form.SerializeAsString(), "a shard was formed with two contents");
     it->second.formed = true;
@@ -306,12 +324,14 @@ Status FakeCluster::Do(const Form& a) {
 
 Status FakeCluster::Do(const ChangeMember& a) {
   ETALON_ASSIGN_OR_RETURN(Shard * shard, Led(a.shard));
-  const auto it = std::find_if(shard->members.begin(), shard->members.end(),
-                               [&](const v1::MemberInfo& m) { return MemberId(m.member()) == a.member; });
+  const auto it =
+      std::find_if(shard->members.begin(), shard->members.end(),
+                   [&](const v1::MemberInfo& m) { return MemberId(m.member()) == a.member; });
   switch (a.kind) {
     case v1::ChangeMembersRequest::ADD_LEARNER: {
       if (it != shard->members.end()) return OkStatus();
-      Check(std::none_of(shard->members.begin(), shard->members.end(), [&](const auto& m) { return m.name() == a.name; }),
+      Check(std::none_of(shard->members.begin(), shard->members.end(),
+                         [&](const auto& m) { return m.name() == a.name; }),
             "two disks of " + a.name + " in one log");
       v1::MemberInfo member;
       member.set_member(a.member.value());
@@ -342,13 +362,16 @@ Status FakeCluster::Do(const TransferLeader& a) {
 
 bool FakeCluster::Knows(const Shard& shard, ShardUid other) const {
   const auto& shards = topologies_.at(shard.topology).shards();
-  return std::any_of(shards.begin(), shards.end(), [&](const v1::ShardInfo& s) { return ShardUid(s.uid()) == other; });
+  return std::any_of(shards.begin(), shards.end(),
+                     [&](const v1::ShardInfo& s) { return ShardUid(s.uid()) == other; });
 }
 
 Status FakeCluster::Do(const Split& a) {
   ETALON_ASSIGN_OR_RETURN(Shard * shard, Led(a.source));
   if (const auto it = shard->splits.find(a.task); it != shard->splits.end()) {
-    return it->second.state() == v1::SPLIT_ABORTED ? FailedPrecondition(Reason::kSplitAborted, "a new ID is needed") : OkStatus();
+    return it->second.state() == v1::SPLIT_ABORTED
+               ? FailedPrecondition(Reason::kSplitAborted, "a new ID is needed")
+               : OkStatus();
   }
   for (const auto& [task, split] : shard->splits) {
     if (IsOpen(split)) return FailedPrecondition(Reason::kShardFenced, "another split is open");
@@ -363,14 +386,16 @@ Status FakeCluster::Do(const Split& a) {
 Status FakeCluster::Do(const AbortSplit& a) {
   ETALON_ASSIGN_OR_RETURN(Shard * shard, Led(a.source));
   v1::SplitTask& task = shard->splits.at(a.task);
-  if (task.state() == v1::SPLIT_COMMITTED || task.state() == v1::SPLIT_DONE) return Refused("committed");
+  if (task.state() == v1::SPLIT_COMMITTED || task.state() == v1::SPLIT_DONE)
+    return Refused("committed");
   task.set_state(v1::SPLIT_ABORTED);
   return OkStatus();
 }
 
 Status FakeCluster::Do(const Retire& a) {
   ETALON_ASSIGN_OR_RETURN(Shard * shard, Led(a.shard));
-  if (shard->owned + shard->garbage > 0) return FailedPrecondition(Reason::kNonEmpty, "it has rows");
+  if (shard->owned + shard->garbage > 0)
+    return FailedPrecondition(Reason::kNonEmpty, "it has rows");
   shard->retired = true;
   return OkStatus();
 }
@@ -382,27 +407,32 @@ Status FakeCluster::Do(const DeleteShard& a) {
     doomed_.insert(a.shard);
     for (const auto& [uid, other] : shards_) {
       if (uid == a.shard || other.leader.empty() || deleted_.contains(uid)) continue;
-      const bool declared = std::any_of(topology().shards().begin(), topology().shards().end(),
-                                        [u = uid](const v1::ShardInfo& s) { return ShardUid(s.uid()) == u; });
-      Check(!declared || !Knows(other, a.shard), "a shard was deleted that another one still knows");
+      const bool declared =
+          std::any_of(topology().shards().begin(), topology().shards().end(),
+                      [u = uid](const v1::ShardInfo& s) { return ShardUid(s.uid()) == u; });
+      Check(!declared || !Knows(other, a.shard),
+            "a shard was deleted that another one still knows");
     }
   }
   Check(shards_[a.shard].owned + shards_[a.shard].garbage == 0, "a shard with rows was deleted");
-  Check(std::count(topology().removed_shards().begin(), topology().removed_shards().end(), a.shard.value()) == 1,
+  Check(std::count(topology().removed_shards().begin(), topology().removed_shards().end(),
+                   a.shard.value()) == 1,
         "a shard was deleted that no topology removes");
   for (auto it = storages_.begin(); it != storages_.end();) {
     if (it->second.uid != a.shard) {
       ++it;
       continue;
     }
-    if (random_.Chance(faults_.fail_percent, 100)) return Unavailable(Reason::kNone, "stopped half-way");
+    if (random_.Chance(faults_.fail_percent, 100))
+      return Unavailable(Reason::kNone, "stopped half-way");
     it = storages_.erase(it);
   }
   deleted_.insert(a.shard);
   return OkStatus();
 }
 
-// ---- time ---------------------------------------------------------------------------------------------------------------
+// ---- time
+// ---------------------------------------------------------------------------------------------------------------
 
 void FakeCluster::Elect(ShardUid uid, Shard* shard) {
   std::size_t voters = 0;
@@ -411,8 +441,8 @@ void FakeCluster::Elect(ShardUid uid, Shard* shard) {
     if (member.learner()) continue;
     ++voters;
     const auto it = storages_.find(member.name());
-    if (it != storages_.end() && it->second.up && it->second.formed && it->second.member == member.member() &&
-        it->second.uid == uid) {
+    if (it != storages_.end() && it->second.up && it->second.formed &&
+        it->second.member == member.member() && it->second.uid == uid) {
       candidates.push_back(member.name());
     }
   }
@@ -420,7 +450,8 @@ void FakeCluster::Elect(ShardUid uid, Shard* shard) {
   const std::string before = shard->leader;
   if (!quorum) {
     shard->leader.clear();
-  } else if (!shard->prefer.empty() && std::count(candidates.begin(), candidates.end(), shard->prefer) > 0) {
+  } else if (!shard->prefer.empty() &&
+             std::count(candidates.begin(), candidates.end(), shard->prefer) > 0) {
     shard->leader = shard->prefer;
   } else if (std::count(candidates.begin(), candidates.end(), shard->leader) == 0) {
     shard->leader = candidates.front();
@@ -441,7 +472,8 @@ void FakeCluster::AdvanceSplits(Shard* shard) {
         }
         break;
       case v1::SPLIT_FENCING:
-        if (random_.Chance(faults_.abort_split_percent, 100) || target->second.leader.empty() || target->second.retired) {
+        if (random_.Chance(faults_.abort_split_percent, 100) || target->second.leader.empty() ||
+            target->second.retired) {
           task.set_state(v1::SPLIT_ABORTED);
           break;
         }
@@ -467,7 +499,8 @@ void FakeCluster::Rebalance() {
   for (auto& [uid, runner] : shards_) {
     if (runner.leader.empty() || deleted_.contains(uid)) continue;
     const v1::Settings& settings = settings_.at(runner.settings);
-    if (ShardUid(settings.rebalancer()) != uid || !topologies_.at(runner.topology).complete()) continue;
+    if (ShardUid(settings.rebalancer()) != uid || !topologies_.at(runner.topology).complete())
+      continue;
     std::set<std::uint64_t> splitting;
     for (const auto& [u, shard] : shards_) {
       for (const auto& [name, task] : shard.splits) {
@@ -479,7 +512,9 @@ void FakeCluster::Rebalance() {
     std::vector<placement::ShardLoad> loads;
     for (const v1::ShardInfo& info : topologies_.at(runner.topology).shards()) {
       const auto it = shards_.find(ShardUid(info.uid()));
-      if (it == shards_.end() || it->second.leader.empty() || it->second.retired || splitting.contains(info.uid())) continue;
+      if (it == shards_.end() || it->second.leader.empty() || it->second.retired ||
+          splitting.contains(info.uid()))
+        continue;
       placement::ShardLoad load;
       load.name = info.name();
       load.uid = ShardUid(info.uid());
@@ -527,12 +562,16 @@ void FakeCluster::Tick() {
     auto it = storages_.begin();
     std::advance(it, static_cast<long>(random_.Below(storages_.size())));
     const auto shard = shards_.find(it->second.uid);
-    // Only one of a whole shard: what loses a majority of its disks cannot be repaired by anybody here.
-    const bool whole = shard != shards_.end() && shard->second.members.size() >= 3 && it->second.formed &&
-                       std::all_of(shard->second.members.begin(), shard->second.members.end(), [&](const v1::MemberInfo& m) {
-                         const auto s = storages_.find(m.name());
-                         return !m.learner() && s != storages_.end() && s->second.member == m.member() && s->second.formed;
-                       });
+    // Only one of a whole shard: what loses a majority of its disks cannot be repaired by anybody
+    // here.
+    const bool whole = shard != shards_.end() && shard->second.members.size() >= 3 &&
+                       it->second.formed &&
+                       std::all_of(shard->second.members.begin(), shard->second.members.end(),
+                                   [&](const v1::MemberInfo& m) {
+                                     const auto s = storages_.find(m.name());
+                                     return !m.learner() && s != storages_.end() &&
+                                            s->second.member == m.member() && s->second.formed;
+                                   });
     if (whole && random_.Chance(1, 2)) {
       it->second.up = false;
       it->second.lost = true;

@@ -1,5 +1,6 @@
-// A simple model of a collection: processes, disks, routers, replicated shards, a rebalancer, splits. It carries out what the
-// planner asks for, may fail at it, and checks what must never happen.
+// A simple model of a collection: processes, disks, routers, replicated shards, a rebalancer,
+// splits. It carries out what the planner asks for, may fail at it, and checks what must never
+// happen.
 #pragma once
 
 #include <map>
@@ -14,12 +15,12 @@
 namespace etalon::controller::testing {
 
 struct Faults {
-  std::uint32_t silent_percent = 0;        // an answer that does not come
-  std::uint32_t fail_percent = 0;          // an action that fails without effect
-  std::uint32_t lost_reply_percent = 0;    // an action that is done and reported as failed
-  std::uint32_t kill_permille = 0;         // per tick, some process ends
-  std::uint32_t lose_disk_permille = 0;    // per tick, some disk is lost, if its shard survives it
-  std::uint32_t abort_split_percent = 0;   // a freeze that is taken back
+  std::uint32_t silent_percent = 0;       // an answer that does not come
+  std::uint32_t fail_percent = 0;         // an action that fails without effect
+  std::uint32_t lost_reply_percent = 0;   // an action that is done and reported as failed
+  std::uint32_t kill_permille = 0;        // per tick, some process ends
+  std::uint32_t lose_disk_permille = 0;   // per tick, some disk is lost, if its shard survives it
+  std::uint32_t abort_split_percent = 0;  // a freeze that is taken back
 };
 
 class FakeCluster {
@@ -64,14 +65,14 @@ class FakeCluster {
     std::vector<v1::MemberInfo> members;
     std::uint64_t topology = 0;
     std::uint64_t settings = 0;
-    std::uint64_t owned = 0;    // at level_
+    std::uint64_t owned = 0;  // at level_
     std::uint64_t garbage = 0;
     bool retired = false;
     std::map<std::string, v1::SplitTask> splits;
-    std::string leader;         // empty: none
+    std::string leader;  // empty: none
     SteadyTime leader_since;
     std::uint64_t term = 1;
-    std::string form;           // content
+    std::string form;  // content
     SteadyTime prefer_until;
     std::string prefer;
   };

@@ -7,9 +7,12 @@ namespace {
 
 constexpr std::uint64_t kCollection = 0xc0;
 
-std::uint64_t MemberOf(std::uint32_t shard, std::uint32_t ordinal) { return 1000 + shard * 10 + ordinal; }
+std::uint64_t MemberOf(std::uint32_t shard, std::uint32_t ordinal) {
+  return 1000 + shard * 10 + ordinal;
+}
 
-void DeclareReplica(const Fixture& f, std::uint32_t shard, std::uint32_t ordinal, v1::ShardInfo* info) {
+void DeclareReplica(const Fixture& f, std::uint32_t shard, std::uint32_t ordinal,
+                    v1::ShardInfo* info) {
   v1::ReplicaInfo* r = info->add_replicas();
   r->set_name(f.Replica(shard, ordinal));
   r->set_address("127.0.0.1:" + std::to_string(7000 + shard * 10 + ordinal));
@@ -145,11 +148,17 @@ StorageSeen& Fixture::Storage(std::uint32_t shard, std::uint32_t ordinal) {
   return seen.storages.get()->at(Replica(shard, ordinal));
 }
 
-v1::InfoResponse& Fixture::Info(std::uint32_t shard, std::uint32_t ordinal) { return *Storage(shard, ordinal).info.get(); }
+v1::InfoResponse& Fixture::Info(std::uint32_t shard, std::uint32_t ordinal) {
+  return *Storage(shard, ordinal).info.get();
+}
 
-RouterSeen& Fixture::Router(std::uint32_t ordinal) { return seen.routers.get()->at(RouterName("orders", ordinal)); }
+RouterSeen& Fixture::Router(std::uint32_t ordinal) {
+  return seen.routers.get()->at(RouterName("orders", ordinal));
+}
 
-v1::RouterInfoResponse& Fixture::RouterInfo(std::uint32_t ordinal) { return *Router(ordinal).info.get(); }
+v1::RouterInfoResponse& Fixture::RouterInfo(std::uint32_t ordinal) {
+  return *Router(ordinal).info.get();
+}
 
 v1::Topology& Fixture::Topology() { return seen.topologies.get()->rbegin()->second; }
 

@@ -1,4 +1,5 @@
-// A collection as the planner sees it, made by hand: at rest, or before anything was done. Tests change what they are about.
+// A collection as the planner sees it, made by hand: at rest, or before anything was done. Tests
+// change what they are about.
 #pragma once
 
 #include <string>
@@ -15,8 +16,10 @@ struct Fixture {
 
   // Nothing but the wish: no process, no topology.
   static Fixture Blank(std::uint32_t shards, std::uint32_t replicas = 1, std::uint32_t routers = 2);
-  // All is as asked for: topology 2, settings 1, every replica up, the first of each shard leads, routers ready.
-  static Fixture AtRest(std::uint32_t shards, std::uint32_t replicas = 1, std::uint32_t routers = 2);
+  // All is as asked for: topology 2, settings 1, every replica up, the first of each shard leads,
+  // routers ready.
+  static Fixture AtRest(std::uint32_t shards, std::uint32_t replicas = 1,
+                        std::uint32_t routers = 2);
 
   std::string Replica(std::uint32_t shard, std::uint32_t ordinal = 0) const;
   ShardUid Uid(std::uint32_t shard) const;
@@ -29,7 +32,8 @@ struct Fixture {
 
   // The process is up and says that its disk is blank.
   void AddBlank(std::uint32_t shard, std::uint32_t ordinal = 0);
-  // Declares a later shard, formed and led, that owns nothing; everybody knows it. Topology and settings keep their version.
+  // Declares a later shard, formed and led, that owns nothing; everybody knows it. Topology and
+  // settings keep their version.
   void AddCreating(std::uint32_t shard);
   // Another version of the newest, stored.
   v1::Topology& NextTopology();
