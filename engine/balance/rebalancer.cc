@@ -178,10 +178,14 @@ void Rebalancer::Drive() {
     }
   }
   for (auto& [uid, shard] : shards_) {
-    if (shard.asked != 0 && now_ >= shard.ask_at) SendQuery(uid, shard);
-    WakeBy(shard.ask_at);
-    if (!shard.finished && now_ >= shard.order_at) SendOrder(uid, shard);
-    WakeBy(shard.order_at);
+    if (shard.asked != 0) {
+      if (now_ >= shard.ask_at) SendQuery(uid, shard);
+      WakeBy(shard.ask_at);
+    }
+    if (!shard.finished) {
+      if (now_ >= shard.order_at) SendOrder(uid, shard);
+      WakeBy(shard.order_at);
+    }
   }
   if (!collecting_) WakeBy(std::min(plan_at_, tick_at_));
 }

@@ -80,6 +80,14 @@ std::string RunChecked(Cluster& cluster, const std::function<bool()>& done, Dura
   return violated;
 }
 
+std::function<bool()> Every(SimWorld& world, Duration gap, std::function<bool()> predicate) {
+  return [&world, gap, predicate = std::move(predicate), next = world.now()]() mutable {
+    if (world.now() < next) return false;
+    next = world.now() + gap;
+    return predicate();
+  };
+}
+
 std::string Conclude(Cluster& cluster, Chains& chains) {
   SimWorld& world = cluster.world();
   world.net().HealAll();
@@ -90,14 +98,7 @@ std::string Conclude(Cluster& cluster, Chains& chains) {
   }
   std::string why;
   bool reached = false;
-  SteadyTime next = world.now();
-  const auto every = [&](auto&& predicate) {
-    return [&, predicate] {
-      if (world.now() < next) return false;
-      next = world.now() + milliseconds(20);
-      return predicate();
-    };
-  };
+  const auto every = [&](std::function<bool()> predicate) { return Every(world, milliseconds(20), std::move(predicate)); };
   if (auto v = RunChecked(cluster, every([&] { return IsSettled(cluster, &why); }), seconds(90), &reached); !v.empty()) {
     return v;
   }

@@ -35,6 +35,10 @@ class Chaos {
 // Runs until `done`, checking after every few milliseconds that no bucket is writable twice. The violation, or "".
 std::string RunChecked(Cluster& cluster, const std::function<bool()>& done, Duration limit, bool* reached);
 
+// `predicate`, but asked at most once in `gap` of the world's time: what reads the whole collection is not asked after
+// each event.
+std::function<bool()> Every(SimWorld& world, Duration gap, std::function<bool()> predicate);
+
 // Heals the network, restarts what is down, waits until nothing is in flight, stops the writers and checks everything.
 std::string Conclude(Cluster& cluster, Chains& chains);
 

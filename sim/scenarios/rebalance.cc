@@ -74,7 +74,9 @@ Outcome RunRebalance(std::uint64_t seed, bool verbose) {
   }
   std::string why;
   bool reached = false;
-  out.failure = RunChecked(cluster, [&] { return AtEtalon(cluster, &why) && IsSettled(cluster, &why); }, seconds(120), &reached);
+  out.failure = RunChecked(
+      cluster, Every(world, milliseconds(50), [&] { return AtEtalon(cluster, &why) && IsSettled(cluster, &why); }), seconds(120),
+      &reached);
   if (out.failure.empty() && !reached) out.failure = "does not reach its etalon: " + why;
   if (out.failure.empty()) out.failure = Conclude(cluster, chains);
   out.trace = world.trace();

@@ -79,7 +79,13 @@ void SimWorld::After(Duration delay, Task task) {
 bool SimWorld::RunUntil(const std::function<bool()>& done, Duration limit) {
   const SteadyTime end = now() + limit;
   while (!done()) {
+    const SteadyTime before = now();
     if (!events_.RunOne(end)) return false;
+    if (now() != before) {
+      at_once_ = 0;
+    } else {
+      ETALON_CHECK(++at_once_ < kSpinning, "the world stands still: something spins");
+    }
   }
   return true;
 }

@@ -55,7 +55,8 @@ class SimWorld {
   void After(Duration delay, Task task);
 
   // Runs events until `done` holds, which is asked before the first and after each; false when
-  // `limit` passes before.
+  // `limit` passes before. Ends the process when very many events happen at one moment: a timer that
+  // is set to a time that has come, again and again.
   bool RunUntil(const std::function<bool()>& done, Duration limit);
   void RunFor(Duration duration);
 
@@ -84,6 +85,9 @@ class SimWorld {
   Network net_;
   std::map<NodeName, Node> nodes_;
   bool echo_ = false;
+
+  static constexpr std::uint64_t kSpinning = 1'000'000;
+  std::uint64_t at_once_ = 0;  // events since time last went on
 };
 
 }  // namespace etalon::sim
