@@ -1,5 +1,8 @@
 #include "proto/wire.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -107,6 +110,16 @@ v1::TransferId ToProto(const TransferId& id) {
 
 TransferId FromProto(const v1::TransferId& id) {
   return {.source = ShardUid(id.source()), .term = Term(id.term()), .index = LogIndex(id.index())};
+}
+
+std::string Serialize(const google::protobuf::MessageLite& message) {
+  std::string out;
+  google::protobuf::io::StringOutputStream bytes(&out);
+  google::protobuf::io::CodedOutputStream coded(&bytes);
+  coded.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return out;
 }
 
 }  // namespace etalon

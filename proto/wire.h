@@ -5,6 +5,10 @@
 // UNKNOWN).
 #pragma once
 
+#include <google/protobuf/message_lite.h>
+
+#include <string>
+
 #include "common/ids.h"
 #include "common/status.h"
 #include "etalon/v1/common.pb.h"
@@ -20,5 +24,9 @@ BucketId FromProto(const v1::BucketId& bucket);
 
 v1::TransferId ToProto(const TransferId& id);
 TransferId FromProto(const v1::TransferId& id);
+
+// The bytes of a message, the same for equal messages: maps are written in the order of their keys,
+// which SerializeAsString leaves to a hash table.
+std::string Serialize(const google::protobuf::MessageLite& message);
 
 }  // namespace etalon

@@ -419,7 +419,7 @@ void Node::OnMapRun(const NodeName& from, const v1::MapRun& request) {
 
 void Node::Send(const NodeName& to, Lane lane, v1::NodeMessage message) {
   message.set_collection(identity_.collection.value());
-  (void)env_.net.Send(to, lane, message.SerializeAsString());  // may be lost anyway: every protocol above asks again
+  (void)env_.net.Send(to, lane, Serialize(message));  // may be lost anyway: every protocol above asks again
 }
 
 void Node::SendReply(const NodeName& to, v1::CallReply reply) {
