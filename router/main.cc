@@ -18,10 +18,12 @@ namespace {
 
 using namespace etalon;  // NOLINT: the program's own namespace
 
+constexpr Duration kCutStreams = std::chrono::seconds(1);  // those that do not end by themselves
+
 struct Flags {
   router::Options node;
   std::string collection, topology, log_level = "info";
-  rpc::Server::Options server{.listen = "127.0.0.1:0"};
+  rpc::Server::Options server{"127.0.0.1:0", "", {}};
   double grace_seconds = 20;
 };
 
@@ -51,21 +53,24 @@ int Serve(const Flags& flags, LogLevel level, rpc::Signals* signals) {
     loop.PostAt(clock.Now() + std::chrono::milliseconds(100), [&] { show_health(); });
   };
   show_health();
+  const auto grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.grace_seconds));
   signals->Watch([&] {
-    loop.Post([&] {
-      log.Info("stopping");
+    log.Info("stopping");
+    rpc::Await(loop, [&](UniqueFunction<void()> done) {
       stopping = true;
       (*server)->SetServing(false);
-      // Clients' streams end as soon as what they sent is answered; then nothing is in flight.
-      endpoint->BeginClose();
-      const auto grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.grace_seconds));
-      node->Stop(grace, [&] { loop.Stop(); });
-    });
+      done();
+    }, grace);
+    // Clients' streams end as soon as what they sent is answered; then nothing is in flight.
+    endpoint->BeginClose();
+    (*server)->Stop(grace);
+    rpc::Await(loop, [&](UniqueFunction<void()> done) { node->Stop(kCutStreams, std::move(done)); }, 2 * kCutStreams);
+    loop.Stop();
   });
   loop.Run();
 
-  (*server)->Stop(std::chrono::seconds(1));
-  (void)transport.Stop(std::chrono::seconds(1));
+  (*server)->Stop(Duration::zero());
+  (void)transport.Stop(kCutStreams);
   endpoint->Close();
   node.reset();
   return 0;

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <future>
+#include <memory>
 #include <sstream>
+#include <utility>
 
 namespace etalon::rpc {
 
@@ -31,12 +34,12 @@ Signals::Signals() {
 
 void Signals::Watch(std::function<void()> stop) {
   thread_ = std::thread([stop = std::move(stop)] {
-    const sigset_t set = Watched();
-    bool stopping = false;
-    for (int number = 0; sigwait(&set, &number) == 0 && number != SIGUSR1; stopping = true) {
-      if (stopping) _exit(128 + number);
-      stop();
-    }
+    sigset_t set = Watched();
+    int number = 0;
+    if (sigwait(&set, &number) != 0 || number == SIGUSR1) return;
+    sigdelset(&set, SIGUSR1);
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);  // the next one does what signals do
+    stop();
   });
 }
 
@@ -44,6 +47,13 @@ Signals::~Signals() {
   if (!thread_.joinable()) return;
   pthread_kill(thread_.native_handle(), SIGUSR1);
   thread_.join();
+}
+
+bool Await(Executor& core, UniqueFunction<void(UniqueFunction<void()> done)> start, Duration limit) {
+  const auto finished = std::make_shared<std::promise<void>>();
+  std::future<void> future = finished->get_future();
+  core.Post([start = std::move(start), finished]() mutable { start([finished] { finished->set_value(); }); });
+  return future.wait_for(limit) == std::future_status::ready;
 }
 
 Result<v1::Topology> ReadTopologyFile(const std::string& path) {

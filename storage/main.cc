@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 
 #include "engine/store/memory_store.h"
 #include "engine/store/rocksdb_store.h"
@@ -21,10 +22,12 @@ namespace {
 
 using namespace etalon;  // NOLINT: the program's own namespace
 
+constexpr Duration kCutStreams = std::chrono::seconds(2);  // those that do not end by themselves
+
 struct Flags {
   storage::NodeOptions node;
   std::string collection, shard, data, store = "rocksdb", topology, log_level = "info";
-  rpc::Server::Options server{.listen = "127.0.0.1:0"};
+  rpc::Server::Options server{"127.0.0.1:0", "", {}};
   double grace_seconds = 20;
 };
 
@@ -43,6 +46,9 @@ Status Check(Flags* flags) {
 }
 
 int Serve(Flags flags, LogLevel level, rpc::Signals* signals) {
+  std::error_code error;
+  std::filesystem::create_directories(flags.data, error);
+  if (error) return Refuse(Internal("the data directory " + flags.data + " cannot be made: " + error.message()), rpc::kExitRefused);
   auto lock = DirLock::Acquire(flags.data);
   if (!lock.ok()) return Refuse(lock.status(), rpc::kExitRefused);
   PosixClock clock;
@@ -71,23 +77,30 @@ int Serve(Flags flags, LogLevel level, rpc::Signals* signals) {
   if (!server.ok()) return Refuse(server.status(), rpc::kExitUsage);
   log.Info("started", {{"replica", flags.node.replica}, {"port", (*server)->port()}});
 
+  bool stopping = false;
   std::function<void()> show_health = [&] {
-    (*server)->SetServing(node->Serving());
+    (*server)->SetServing(node->Serving() && !stopping);
     loop.PostAt(clock.Now() + std::chrono::milliseconds(100), [&] { show_health(); });
   };
   show_health();
+  const auto grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.grace_seconds));
   signals->Watch([&] {
-    loop.Post([&] {
-      log.Info("stopping");
-      const auto grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.grace_seconds));
-      node->Shutdown(Deadline::After(clock.Now(), grace), [&] { loop.Stop(); });
-    });
+    log.Info("stopping");
+    const auto shutdown = [&](UniqueFunction<void()> done) {
+      stopping = true;
+      (*server)->SetServing(false);
+      node->Shutdown(Deadline::After(clock.Now(), grace), std::move(done));
+    };
+    if (!rpc::Await(loop, shutdown, grace + kCutStreams)) log.Warning("the node did not finish in time");
+    // The loop still runs: what routers sent before they knew is told where the leader is.
+    endpoint->BeginClose();
+    (*server)->Stop(kCutStreams);
+    loop.Stop();
   });
   loop.Run();
 
-  endpoint->BeginClose();
-  (*server)->Stop(std::chrono::seconds(1));
-  (void)transport.Stop(std::chrono::seconds(1));
+  (*server)->Stop(Duration::zero());
+  (void)transport.Stop(kCutStreams);
   endpoint->Close();
   node.reset();
   return code;
