@@ -10,7 +10,8 @@ namespace {
 constexpr std::size_t kMaxTaskBytes = 128;
 
 bool IsFenced(SplitState state) {
-  return state == SplitState::kFencing || state == SplitState::kCommitted;
+  return state == SplitState::kFencing || state == SplitState::kCommitted ||
+         state == SplitState::kDone;
 }
 
 Status TaskAborted(const SplitTask& task) {

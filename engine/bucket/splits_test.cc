@@ -76,6 +76,7 @@ TEST_F(Fixture, FromPreparingToDone) {
   EXPECT_FALSE(a.sm->busy_with_split());
   EXPECT_TRUE(a.Do(SplitCommand("t7", kB)).ok());
   EXPECT_EQ(a.Do(AbortSplitCommand("t7")).reason(), Reason::kShardFenced);
+  EXPECT_EQ(Open().reason(), Reason::kShardFenced) << "a task moves one set";
   EXPECT_TRUE(a.Do(SplitCommand("t8", kC)).ok());
   EXPECT_EQ(a.sm->splits().size(), 2u);
 }
