@@ -10,11 +10,11 @@ function(etalon_library)
   list(TRANSFORM deps PREPEND etalon_)
 
   add_library(${target} STATIC ${A_SOURCES} ${A_HEADERS})
+  set_property(GLOBAL APPEND PROPERTY ETALON_LIBRARIES ${target})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
   target_compile_options(${target} PRIVATE ${ETALON_WARNINGS})
   target_link_libraries(${target} PUBLIC ${deps} ${A_LIBS} Threads::Threads)
 
-  string(REPLACE "/" "_" dir "${CMAKE_CURRENT_SOURCE_DIR}")
   set(alone "")
   foreach(header ${A_HEADERS})
     string(REPLACE "/" "_" stem ${header})

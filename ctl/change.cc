@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -107,10 +108,16 @@ Status Switchover(Target& target, const std::string& shard, const std::string& t
   ETALON_ASSIGN_OR_RETURN(const Replica* leader, target.Leader(shard));
   v1::TransferLeaderRequest request;
   request.set_to(to);
+  const std::string before = leader->name;
   ETALON_RETURN_IF_ERROR(target.storage(*leader).TransferLeader(request, target.timeout()));
-  target.Observe();
+  // The new leader serves once it has applied an entry of its term.
   auto now = target.Leader(shard);
-  std::printf("the leader of %s was %s and is %s\n", shard.c_str(), leader->name.c_str(), now.ok() ? (*now)->name.c_str() : "not known yet");
+  const auto end = std::chrono::steady_clock::now() + target.timeout();
+  do {
+    target.Observe();
+    now = target.Leader(shard);
+  } while (!now.ok() && std::chrono::steady_clock::now() < end);
+  std::printf("the leader of %s was %s and is %s\n", shard.c_str(), before.c_str(), now.ok() ? (*now)->name.c_str() : "not known yet");
   return OkStatus();
 }
 
