@@ -1,4 +1,5 @@
-// Broken invariants end the process: going on would spread the damage, and a crash is the normal stop.
+// Broken invariants end the process: going on would spread the damage, and a crash is the normal
+// stop.
 #pragma once
 
 #include <string_view>
@@ -10,7 +11,8 @@ namespace etalon {
 
 }  // namespace etalon
 
-#define ETALON_CHECK(condition, what)                                            \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]] ::etalon::CheckFailed(__FILE__, __LINE__, what); \
+#define ETALON_CHECK(condition, what)                  \
+  do {                                                 \
+    if (!(condition)) [[unlikely]]                     \
+      ::etalon::CheckFailed(__FILE__, __LINE__, what); \
   } while (0)

@@ -28,7 +28,8 @@ std::uint32_t ExtendPortable(std::uint32_t crc, std::string_view data) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t ExtendSse(std::uint32_t crc, std::string_view data) {
+__attribute__((target("sse4.2"))) std::uint32_t ExtendSse(std::uint32_t crc,
+                                                          std::string_view data) {
   std::uint64_t wide = crc;
   while (data.size() >= 8) {
     std::uint64_t word;

@@ -1,4 +1,5 @@
-// CRC-32C (Castagnoli, reflected 0x82F63B78), as iSCSI and RocksDB compute it: initial value and final xor 0xffffffff.
+// CRC-32C (Castagnoli, reflected 0x82F63B78), as iSCSI and RocksDB compute it: initial value and
+// final xor 0xffffffff.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 namespace etalon {
 
 std::uint32_t Crc32c(std::string_view data);
-// The checksum of a + b from that of a: Crc32cExtend(Crc32c(a), b) == Crc32c(a + b). Crc32cExtend(0, x) == Crc32c(x).
+// The checksum of a + b from that of a: Crc32cExtend(Crc32c(a), b) == Crc32c(a + b).
+// Crc32cExtend(0, x) == Crc32c(x).
 std::uint32_t Crc32cExtend(std::uint32_t crc, std::string_view data);
 
 }  // namespace etalon

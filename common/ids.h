@@ -24,19 +24,24 @@ class StrongId {
   Rep value_{};
 };
 
-using CollectionId = StrongId<struct CollectionIdTag>;    // random, made once, on every disk; 0 = none
-using ShardUid = StrongId<struct ShardUidTag>;            // random, never reused; 0 = none
-using MemberId = StrongId<struct MemberIdTag>;            // disk incarnation of a replica: random, never reused; 0 = none
-using Term = StrongId<struct TermTag>;                    // Raft's
-using LogIndex = StrongId<struct LogIndexTag>;            // Raft's; 0 = before everything
-using Epoch = StrongId<struct EpochTag>;                  // per bucket, +1 on each move; 1 at Form
+using CollectionId =
+    StrongId<struct CollectionIdTag>;           // random, made once, on every disk; 0 = none
+using ShardUid = StrongId<struct ShardUidTag>;  // random, never reused; 0 = none
+using MemberId =
+    StrongId<struct MemberIdTag>;  // disk incarnation of a replica: random, never reused; 0 = none
+using Term = StrongId<struct TermTag>;          // Raft's
+using LogIndex = StrongId<struct LogIndexTag>;  // Raft's; 0 = before everything
+using Epoch = StrongId<struct EpochTag>;        // per bucket, +1 on each move; 1 at Form
 using TopologyVersion = StrongId<struct TopologyVersionTag>;
 using SettingsVersion = StrongId<struct SettingsVersionTag>;
 using SpaceId = StrongId<struct SpaceIdTag, std::uint16_t>;
-using RoutingValue = StrongId<struct RoutingValueTag>;    // hash of a key, or the bucket when the caller names one
-using LogTime = StrongId<struct LogTimeTag>;              // milliseconds counted by leaders, monotonic within a log
+using RoutingValue =
+    StrongId<struct RoutingValueTag>;  // hash of a key, or the bucket when the caller names one
+using LogTime =
+    StrongId<struct LogTimeTag>;  // milliseconds counted by leaders, monotonic within a log
 
-// Residue of a routing value modulo bucketCount * 2^level. A number never travels without its level.
+// Residue of a routing value modulo bucketCount * 2^level. A number never travels without its
+// level.
 struct BucketId {
   std::uint8_t level = 0;
   std::uint32_t number = 0;
@@ -57,8 +62,8 @@ std::string ToHex(std::uint64_t value);
 // 0 when `text` is not 1 to 16 hex digits.
 std::uint64_t FromHex(std::string_view text);
 
-std::string ToString(const BucketId& bucket);    // "17" at level 0, else "17/2"
-std::string ToString(const TransferId& id);      // "<uid hex>.<term>.<index>"
+std::string ToString(const BucketId& bucket);  // "17" at level 0, else "17/2"
+std::string ToString(const TransferId& id);    // "<uid hex>.<term>.<index>"
 
 }  // namespace etalon
 

@@ -9,7 +9,8 @@ TEST(Ids, Hex) {
   EXPECT_EQ(ToHex(0x1234abcd), "000000001234abcd");
   EXPECT_EQ(FromHex("000000001234abcd"), 0x1234abcdu);
   EXPECT_EQ(FromHex("ffffffffffffffff"), ~0ull);
-  for (const char* bad : {"", "xyz", "12 ", "-1", "00000000000000000"}) EXPECT_EQ(FromHex(bad), 0u) << bad;
+  for (const char* bad : {"", "xyz", "12 ", "-1", "00000000000000000"})
+    EXPECT_EQ(FromHex(bad), 0u) << bad;
 }
 
 TEST(Ids, OrderAndNext) {
@@ -17,7 +18,8 @@ TEST(Ids, OrderAndNext) {
   EXPECT_EQ(Term(1).Next(), Term(2));
   EXPECT_FALSE(ShardUid());
   EXPECT_TRUE(ShardUid(5));
-  EXPECT_LT((TransferId{ShardUid(1), Term(2), LogIndex(9)}), (TransferId{ShardUid(1), Term(3), LogIndex(1)}));
+  EXPECT_LT((TransferId{ShardUid(1), Term(2), LogIndex(9)}),
+            (TransferId{ShardUid(1), Term(3), LogIndex(1)}));
 }
 
 TEST(Ids, Text) {

@@ -1,5 +1,5 @@
-// Structured log lines. An event is a stable identifier; fields are name and value. Never log values of records,
-// request arguments or secrets.
+// Structured log lines. An event is a stable identifier; fields are name and value. Never log
+// values of records, request arguments or secrets.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,7 +24,8 @@ struct LogField {
 class Logger {
  public:
   virtual ~Logger() = default;
-  virtual void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) = 0;
+  virtual void Log(LogLevel level, std::string_view event,
+                   std::initializer_list<LogField> fields) = 0;
 
   void Debug(std::string_view event, std::initializer_list<LogField> fields = {}) {
     Log(LogLevel::kDebug, event, fields);
@@ -46,7 +47,9 @@ class NullLogger final : public Logger {
   void Log(LogLevel, std::string_view, std::initializer_list<LogField>) override {}
 };
 
-// {"level":"info","event":"...","name":"value",...} without a time and a line end; values are JSON-escaped.
-std::string FormatLogLine(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
+// {"level":"info","event":"...","name":"value",...} without a time and a line end; values are
+// JSON-escaped.
+std::string FormatLogLine(LogLevel level, std::string_view event,
+                          std::initializer_list<LogField> fields);
 
 }  // namespace etalon

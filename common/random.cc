@@ -39,7 +39,8 @@ std::uint64_t Random::Below(std::uint64_t bound) {
 }
 
 Duration Random::Between(Duration low, Duration high) {
-  return low + Duration(static_cast<Duration::rep>(Below(static_cast<std::uint64_t>((high - low).count()) + 1)));
+  return low + Duration(static_cast<Duration::rep>(
+                   Below(static_cast<std::uint64_t>((high - low).count()) + 1)));
 }
 
 std::uint64_t Random::NextId() {

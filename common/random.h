@@ -1,5 +1,6 @@
-// Random numbers from a seed: xoshiro256** by Blackman and Vigna, seeded by splitmix64. The same seed gives the same
-// numbers everywhere (the distributions of the standard library do not). Not for secrets.
+// Random numbers from a seed: xoshiro256** by Blackman and Vigna, seeded by splitmix64. The same
+// seed gives the same numbers everywhere (the distributions of the standard library do not). Not
+// for secrets.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,9 @@ class Random {
   // Uniform in [0, bound); bound must not be 0.
   std::uint64_t Below(std::uint64_t bound);
   // Uniform in [low, high].
-  std::uint64_t Between(std::uint64_t low, std::uint64_t high) { return low + Below(high - low + 1); }
+  std::uint64_t Between(std::uint64_t low, std::uint64_t high) {
+    return low + Below(high - low + 1);
+  }
   // True with a probability of n in `of`.
   bool Chance(std::uint64_t n, std::uint64_t of) { return Below(of) < n; }
   Duration Between(Duration low, Duration high);
@@ -29,7 +32,8 @@ class Random {
   std::uint64_t s_[4];
 };
 
-// Exponential backoff with full jitter above a floor: the n-th wait is uniform in [base/2, min(cap, base * 2^n)].
+// Exponential backoff with full jitter above a floor: the n-th wait is uniform in [base/2, min(cap,
+// base * 2^n)].
 class Backoff {
  public:
   Backoff(Duration base, Duration cap) : base_(base), cap_(cap), next_(base) {}

@@ -1,7 +1,8 @@
 // Status and Result: how failures are returned. Nothing here throws; no exception crosses a module.
 //
-// Choice of code (docs/errors.md): UNAVAILABLE = the same call may be tried elsewhere or later; ABORTED = start again
-// with fresh routing; FAILED_PRECONDITION = no use until somebody changes the state; RESOURCE_EXHAUSTED = back off.
+// Choice of code (docs/errors.md): UNAVAILABLE = the same call may be tried elsewhere or later;
+// ABORTED = start again with fresh routing; FAILED_PRECONDITION = no use until somebody changes the
+// state; RESOURCE_EXHAUSTED = back off.
 #pragma once
 
 #include <cassert>
@@ -47,8 +48,9 @@ struct Hint {
   std::optional<Epoch> epoch = {};           // WRONG_BUCKET: its epoch there
   std::string leader = {};                   // NON_MASTER: replica name of the leader
   std::optional<Term> term = {};             // NON_MASTER: the term the leader is known from
-  std::optional<std::uint64_t> number = {};  // failed condition, topology version, switch index, ... by reason
-  std::string text = {};                     // task ID, key, ... by reason
+  std::optional<std::uint64_t> number =
+      {};                 // failed condition, topology version, switch index, ... by reason
+  std::string text = {};  // task ID, key, ... by reason
 
   bool operator==(const Hint&) const = default;
 };
@@ -97,8 +99,8 @@ Status Internal(std::string message);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}              // NOLINT: implicit
-  Result(Status status) : v_(std::in_place_index<1>, std::move(status)) {        // NOLINT: implicit
+  Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}        // NOLINT: implicit
+  Result(Status status) : v_(std::in_place_index<1>, std::move(status)) {  // NOLINT: implicit
     assert(!std::get<1>(v_).ok());
   }
 
@@ -120,10 +122,9 @@ class [[nodiscard]] Result {
 #define ETALON_CONCAT_(a, b) a##b
 #define ETALON_CONCAT(a, b) ETALON_CONCAT_(a, b)
 
-#define ETALON_RETURN_IF_ERROR(expr)                                     \
-  do {                                                                   \
-    if (::etalon::Status etalon_status_ = (expr); !etalon_status_.ok()) \
-      return etalon_status_;                                             \
+#define ETALON_RETURN_IF_ERROR(expr)                                                           \
+  do {                                                                                         \
+    if (::etalon::Status etalon_status_ = (expr); !etalon_status_.ok()) return etalon_status_; \
   } while (0)
 
 #define ETALON_ASSIGN_OR_RETURN_(tmp, lhs, expr) \

@@ -1,4 +1,5 @@
-// Time as values. Nobody below the composition roots reads a clock: they are told the time (env/clock.h).
+// Time as values. Nobody below the composition roots reads a clock: they are told the time
+// (env/clock.h).
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,9 @@ class Deadline {
   constexpr bool Passed(SteadyTime now) const { return now >= when_; }
   constexpr SteadyTime when() const { return when_; }
   // Zero when passed.
-  constexpr Duration Left(SteadyTime now) const { return Passed(now) ? Duration::zero() : when_ - now; }
+  constexpr Duration Left(SteadyTime now) const {
+    return Passed(now) ? Duration::zero() : when_ - now;
+  }
   constexpr auto operator<=>(const Deadline&) const = default;
 
  private:

@@ -15,8 +15,9 @@ class UniqueFunction<R(Args...)> {
  public:
   UniqueFunction() = default;
   UniqueFunction(std::nullptr_t) {}  // NOLINT: implicit
-  template <typename F, typename = std::enable_if_t<!std::is_same_v<std::decay_t<F>, UniqueFunction> &&
-                                                    std::is_invocable_r_v<R, std::decay_t<F>&, Args...>>>
+  template <typename F,
+            typename = std::enable_if_t<!std::is_same_v<std::decay_t<F>, UniqueFunction> &&
+                                        std::is_invocable_r_v<R, std::decay_t<F>&, Args...>>>
   UniqueFunction(F&& f)  // NOLINT: implicit
       : holder_(std::make_unique<Holder<std::decay_t<F>>>(std::forward<F>(f))) {}
 

@@ -15,7 +15,9 @@ namespace etalon::ctl {
 
 namespace {
 
-std::uint64_t Held(const v1::InfoResponse& info) { return info.buckets().active() + info.buckets().pinned(); }
+std::uint64_t Held(const v1::InfoResponse& info) {
+  return info.buckets().active() + info.buckets().pinned();
+}
 
 std::string Colour(std::uint32_t status) {
   static const char* kNames[] = {"green", "yellow", "orange", "red"};
@@ -47,7 +49,9 @@ Status VerifyReplicas(Target& target) {
     std::set<std::uint64_t> indexes;
     for (const auto& [index, sum] : sums) indexes.insert(index);
     if (indexes.size() > 1) {
-      return Unavailable(Reason::kNone, "the replicas of " + shard + " stand at different indexes: try again when nobody writes");
+      return Unavailable(
+          Reason::kNone,
+          "the replicas of " + shard + " stand at different indexes: try again when nobody writes");
     }
     if (sums.size() > 1) return DataLoss("the replicas of " + shard + " differ at one index");
   }
@@ -59,23 +63,29 @@ Status VerifyReplicas(Target& target) {
 
 Status ShowStatus(Target& target, Format format, bool verify) {
   target.Observe();
-  const nlohmann::json conditions = OperatorStatus(target).value("conditions", nlohmann::json::array());
+  const nlohmann::json conditions =
+      OperatorStatus(target).value("conditions", nlohmann::json::array());
   if (format == Format::kJson) {
     nlohmann::json out;
     out["conditions"] = conditions;
     for (const Replica& replica : target.replicas()) {
-      nlohmann::json r = {{"name", replica.name}, {"shard", replica.shard}, {"address", replica.address}, {"answers", replica.info.has_value()}};
+      nlohmann::json r = {{"name", replica.name},
+                          {"shard", replica.shard},
+                          {"address", replica.address},
+                          {"answers", replica.info.has_value()}};
       if (replica.info) {
         r["leader"] = replica.info->leader();
         r["term"] = replica.info->term();
         r["applied"] = replica.info->applied_index();
         r["status"] = replica.info->status();
-        for (const auto& alert : replica.info->alerts()) r["alerts"].push_back({{"code", alert.code()}, {"text", alert.text()}});
+        for (const auto& alert : replica.info->alerts())
+          r["alerts"].push_back({{"code", alert.code()}, {"text", alert.text()}});
       }
       out["replicas"].push_back(std::move(r));
     }
     for (const Router& router : target.routers()) {
-      nlohmann::json r = {{"name", router.name}, {"address", router.address}, {"answers", router.info.has_value()}};
+      nlohmann::json r = {
+          {"name", router.name}, {"address", router.address}, {"answers", router.info.has_value()}};
       if (router.info) {
         r["ready"] = router.info->ready();
         r["status"] = router.info->status();
@@ -90,21 +100,30 @@ Status ShowStatus(Target& target, Format format, bool verify) {
     auto leader = target.Leader(shard);
     if (leader.ok()) {
       const auto& info = *(*leader)->info;
-      std::printf("%s  %llu buckets, etalon %s, disbalance %s\n", shard.c_str(), static_cast<unsigned long long>(Held(info)),
-                  info.has_etalon() ? fmt::format("{:.0f}", info.etalon()).c_str() : "?", Percent(info).c_str());
+      std::printf("%s  %llu buckets, etalon %s, disbalance %s\n", shard.c_str(),
+                  static_cast<unsigned long long>(Held(info)),
+                  info.has_etalon() ? fmt::format("{:.0f}", info.etalon()).c_str() : "?",
+                  Percent(info).c_str());
     } else {
       std::printf("%s  NO LEADER\n", shard.c_str());
     }
     for (const Replica& replica : target.replicas()) {
       if (replica.shard != shard) continue;
       if (!replica.info) {
-        std::printf("  %-24s does not answer at %s\n", replica.name.c_str(), replica.address.c_str());
+        std::printf("  %-24s does not answer at %s\n", replica.name.c_str(),
+                    replica.address.c_str());
         continue;
       }
       const auto& info = *replica.info;
-      std::printf("  %-24s %-9s term %llu, applied %llu, %s\n", replica.name.c_str(), info.leader() ? "leader" : info.formed() ? "follower" : "unformed",
-                  static_cast<unsigned long long>(info.term()), static_cast<unsigned long long>(info.applied_index()), Colour(info.status()).c_str());
-      for (const auto& alert : info.alerts()) std::printf("    ! %s: %s\n", alert.code().c_str(), alert.text().c_str());
+      std::printf("  %-24s %-9s term %llu, applied %llu, %s\n", replica.name.c_str(),
+                  info.leader()   ? "leader"
+                  : info.formed() ? "follower"
+                                  : "unformed",
+                  static_cast<unsigned long long>(info.term()),
+                  static_cast<unsigned long long>(info.applied_index()),
+                  Colour(info.status()).c_str());
+      for (const auto& alert : info.alerts())
+        std::printf("    ! %s: %s\n", alert.code().c_str(), alert.text().c_str());
     }
   }
   for (const Router& router : target.routers()) {
@@ -113,20 +132,25 @@ Status ShowStatus(Target& target, Format format, bool verify) {
       continue;
     }
     const auto& info = *router.info;
-    std::printf("%s  %s, topology %llu, %llu of %llu buckets writable, %s\n", router.name.c_str(), info.ready() ? "ready" : "not ready",
-                static_cast<unsigned long long>(info.topology_version()), static_cast<unsigned long long>(info.available_rw()),
+    std::printf("%s  %s, topology %llu, %llu of %llu buckets writable, %s\n", router.name.c_str(),
+                info.ready() ? "ready" : "not ready",
+                static_cast<unsigned long long>(info.topology_version()),
+                static_cast<unsigned long long>(info.available_rw()),
                 static_cast<unsigned long long>(info.modulus()), Colour(info.status()).c_str());
-    for (const auto& alert : info.alerts()) std::printf("    ! %s: %s\n", alert.code().c_str(), alert.text().c_str());
+    for (const auto& alert : info.alerts())
+      std::printf("    ! %s: %s\n", alert.code().c_str(), alert.text().c_str());
   }
   for (const auto& condition : conditions) {
-    std::printf("%-20s %-8s %s\n", condition.value("type", "").c_str(), condition.value("status", "").c_str(), condition.value("message", "").c_str());
+    std::printf("%-20s %-8s %s\n", condition.value("type", "").c_str(),
+                condition.value("status", "").c_str(), condition.value("message", "").c_str());
   }
   return verify ? VerifyReplicas(target) : OkStatus();
 }
 
 Status ShowShards(Target& target, Format format) {
   target.Observe();
-  Table table({"SHARD", "UID", "LEADER", "REPLICAS", "BUCKETS", "PINNED", "ETALON", "DISBALANCE", "SENDING", "RECEIVING", "DATA", "STATUS"});
+  Table table({"SHARD", "UID", "LEADER", "REPLICAS", "BUCKETS", "PINNED", "ETALON", "DISBALANCE",
+               "SENDING", "RECEIVING", "DATA", "STATUS"});
   for (const std::string& shard : target.Shards()) {
     int all = 0, up = 0;
     for (const Replica& replica : target.replicas()) {
@@ -136,15 +160,18 @@ Status ShowShards(Target& target, Format format) {
     }
     auto leader = target.Leader(shard);
     if (!leader.ok()) {
-      table.Row({shard, "?", "-", fmt::format("{}/{}", up, all), "?", "?", "?", "?", "?", "?", "?", "red"});
+      table.Row({shard, "?", "-", fmt::format("{}/{}", up, all), "?", "?", "?", "?", "?", "?", "?",
+                 "red"});
       continue;
     }
     const auto& info = *(*leader)->info;
     int out = 0, in = 0;
     for (const auto& t : info.transfers()) ++(t.outgoing() ? out : in);
-    table.Row({shard, ToHex(info.shard()), (*leader)->name, fmt::format("{}/{}", up, all), std::to_string(Held(info)),
-               std::to_string(info.buckets().pinned()), info.has_etalon() ? fmt::format("{:.0f}", info.etalon()) : "?", Percent(info),
-               std::to_string(out), std::to_string(in), HumanBytes(info.store_bytes()), Colour(info.status())});
+    table.Row({shard, ToHex(info.shard()), (*leader)->name, fmt::format("{}/{}", up, all),
+               std::to_string(Held(info)), std::to_string(info.buckets().pinned()),
+               info.has_etalon() ? fmt::format("{:.0f}", info.etalon()) : "?", Percent(info),
+               std::to_string(out), std::to_string(in), HumanBytes(info.store_bytes()),
+               Colour(info.status())});
   }
   table.Print(format);
   return OkStatus();
@@ -152,26 +179,33 @@ Status ShowShards(Target& target, Format format) {
 
 namespace {
 
-void AddBucket(Table* table, const Target& target, const std::string& shard, std::uint32_t level, const v1::BucketDetail& b) {
+void AddBucket(Table* table, const Target& target, const std::string& shard, std::uint32_t level,
+               const v1::BucketDetail& b) {
   const auto& row = b.row();
   const std::uint32_t number = b.has_row() ? row.bucket() : b.marks().bucket();
   std::string status = b.has_row() ? v1::BucketStatus_Name(row.status()).substr(7) : "-";
-  table->Row({std::to_string(number), std::to_string(level), shard, status, b.has_row() ? std::to_string(row.epoch()) : "-",
-              b.peer() != 0 ? target.NameOf(b.peer()) : "-", std::to_string(b.refs_ro()), HumanBytes(b.approximate_bytes())});
+  table->Row({std::to_string(number), std::to_string(level), shard, status,
+              b.has_row() ? std::to_string(row.epoch()) : "-",
+              b.peer() != 0 ? target.NameOf(b.peer()) : "-", std::to_string(b.refs_ro()),
+              HumanBytes(b.approximate_bytes())});
 }
 
-const std::vector<std::string> kBucketHead = {"BUCKET", "LEVEL", "SHARD", "STATUS", "EPOCH", "PEER", "REFS", "DATA"};
+const std::vector<std::string> kBucketHead = {"BUCKET", "LEVEL", "SHARD", "STATUS",
+                                              "EPOCH",  "PEER",  "REFS",  "DATA"};
 
 }  // namespace
 
-Status ShowBuckets(Target& target, Format format, const std::string& shard, const std::string& status, std::uint32_t limit) {
+Status ShowBuckets(Target& target, Format format, const std::string& shard,
+                   const std::string& status, std::uint32_t limit) {
   target.Observe();
   v1::BucketsInfoRequest request;
   request.set_limit(limit);
   if (!status.empty()) {
     v1::BucketStatus parsed;
     if (!v1::BucketStatus_Parse("BUCKET_" + status, &parsed) || parsed == v1::BUCKET_NONE) {
-      return InvalidArgument("there is no bucket status '" + status + "': use ACTIVE, PINNED, SENDING, SENT, RECEIVING, GARBAGE or QUARANTINED");
+      return InvalidArgument(
+          "there is no bucket status '" + status +
+          "': use ACTIVE, PINNED, SENDING, SENT, RECEIVING, GARBAGE or QUARANTINED");
     }
     request.set_status(parsed);
   }
@@ -180,13 +214,15 @@ Status ShowBuckets(Target& target, Format format, const std::string& shard, cons
   for (const std::string& name : target.Shards()) {
     if (!shard.empty() && shard != name) continue;
     ETALON_ASSIGN_OR_RETURN(const Replica* leader, target.Leader(name));
-    ETALON_ASSIGN_OR_RETURN(const auto answer, target.storage(*leader).BucketsInfo(request, target.timeout()));
+    ETALON_ASSIGN_OR_RETURN(const auto answer,
+                            target.storage(*leader).BucketsInfo(request, target.timeout()));
     total += answer.total();
     for (const auto& b : answer.buckets()) AddBucket(&table, target, name, answer.level(), b);
   }
   if (!shard.empty()) ETALON_RETURN_IF_ERROR(target.Uid(shard).status());
   table.Print(format);
-  if (format == Format::kTable) std::printf("%llu buckets in all\n", static_cast<unsigned long long>(total));
+  if (format == Format::kTable)
+    std::printf("%llu buckets in all\n", static_cast<unsigned long long>(total));
   return OkStatus();
 }
 
@@ -212,7 +248,9 @@ Status ShowBucket(Target& target, Format format, std::uint32_t bucket) {
     }
   }
   table.Print(format);
-  if (!found) return Unavailable(Reason::kNoRouteToBucket, "no shard that answers has bucket " + std::to_string(bucket));
+  if (!found)
+    return Unavailable(Reason::kNoRouteToBucket,
+                       "no shard that answers has bucket " + std::to_string(bucket));
   return OkStatus();
 }
 
@@ -224,28 +262,40 @@ Status ShowRebalancer(Target& target, Format format) {
     auto state = target.storage(**leader).RebalancerState(target.timeout());
     if (!state.ok() || !state->runs_here()) continue;
     if (format == Format::kTable) {
-      std::printf("%s on %s: %s\n", state->state().c_str(), shard.c_str(), state->explanation().c_str());
-      std::printf("planned %llu, moved %llu, remaining %llu, %s", static_cast<unsigned long long>(state->planned()),
-                  static_cast<unsigned long long>(state->moved()), static_cast<unsigned long long>(state->remaining()), HumanBytes(state->bytes()).c_str());
-      if (state->eta_millis() > 0) std::printf(", %s left", HumanMillis(state->eta_millis()).c_str());
+      std::printf("%s on %s: %s\n", state->state().c_str(), shard.c_str(),
+                  state->explanation().c_str());
+      std::printf("planned %llu, moved %llu, remaining %llu, %s",
+                  static_cast<unsigned long long>(state->planned()),
+                  static_cast<unsigned long long>(state->moved()),
+                  static_cast<unsigned long long>(state->remaining()),
+                  HumanBytes(state->bytes()).c_str());
+      if (state->eta_millis() > 0)
+        std::printf(", %s left", HumanMillis(state->eta_millis()).c_str());
       std::printf("\n");
-      for (const auto& [reason, n] : state->failed()) std::printf("failed %s: %llu\n", reason.c_str(), static_cast<unsigned long long>(n));
+      for (const auto& [reason, n] : state->failed())
+        std::printf("failed %s: %llu\n", reason.c_str(), static_cast<unsigned long long>(n));
     }
     Table table({"SHARD", "WEIGHT", "BUCKETS", "PINNED", "ETALON", "DISBALANCE", "LOCKED"});
     for (const auto& s : state->shards()) {
-      table.Row({s.name(), std::to_string(s.weight()), s.known() ? std::to_string(s.buckets()) : "?", s.known() ? std::to_string(s.pinned()) : "?",
-                 fmt::format("{:.0f}", s.etalon()), std::isinf(s.disbalance()) ? "inf" : fmt::format("{:.1f}%", s.disbalance() * 100), s.locked() ? "yes" : "no"});
+      table.Row({s.name(), std::to_string(s.weight()),
+                 s.known() ? std::to_string(s.buckets()) : "?",
+                 s.known() ? std::to_string(s.pinned()) : "?", fmt::format("{:.0f}", s.etalon()),
+                 std::isinf(s.disbalance()) ? "inf" : fmt::format("{:.1f}%", s.disbalance() * 100),
+                 s.locked() ? "yes" : "no"});
     }
     table.Print(format);
     return OkStatus();
   }
-  return NotFound("no rebalancer runs now: its mode is Disabled, or the shard that is to run it has no leader");
+  return NotFound(
+      "no rebalancer runs now: its mode is Disabled, or the shard that is to run it has no leader");
 }
 
 Status ShowRoute(Target& target, Format format, const v1::Target& key) {
   ETALON_ASSIGN_OR_RETURN(const auto route, target.router().Route(key, target.timeout()));
   Table table({"VALUE", "BUCKET", "SHARD", "EPOCH", "LEADER"});
-  table.Row({std::to_string(route.routing_value()), ToString(BucketId{static_cast<std::uint8_t>(route.bucket().level()), route.bucket().number()}),
+  table.Row({std::to_string(route.routing_value()),
+             ToString(BucketId{static_cast<std::uint8_t>(route.bucket().level()),
+                               route.bucket().number()}),
              route.shard_name(), std::to_string(route.epoch()), route.leader()});
   table.Print(format);
   return OkStatus();
@@ -298,16 +348,26 @@ Status ShowPlan(Target& target, Format format, std::uint32_t shard_num) {
   limits.disbalance_threshold_percent = 0;
   std::uint64_t moves = 0;
   for (const auto& route : placement::PlanRoutes(shards, limits)) moves += route.count;
-  const std::uint64_t move_bytes = buckets == 0 ? 0 : static_cast<std::uint64_t>(static_cast<double>(bytes) / static_cast<double>(buckets) * static_cast<double>(moves));
+  const std::uint64_t move_bytes =
+      buckets == 0
+          ? 0
+          : static_cast<std::uint64_t>(static_cast<double>(bytes) / static_cast<double>(buckets) *
+                                       static_cast<double>(moves));
   if (format == Format::kJson) {
-    nlohmann::json out = {{"shardNum", shard_num}, {"now", now}, {"moves", moves}, {"bytes", move_bytes}, {"shards", table.Json()}};
+    nlohmann::json out = {{"shardNum", shard_num},
+                          {"now", now},
+                          {"moves", moves},
+                          {"bytes", move_bytes},
+                          {"shards", table.Json()}};
     std::printf("%s\n", out.dump(2).c_str());
     return OkStatus();
   }
   table.Print(format);
-  std::printf("%u -> %u shards: %llu of %llu buckets move, about %s%s\n", now, shard_num, static_cast<unsigned long long>(moves),
-              static_cast<unsigned long long>(buckets), HumanBytes(move_bytes).c_str(),
-              shard_num == 2 * now ? "; by splits: each shard gives half of its buckets to a new one" : "");
+  std::printf(
+      "%u -> %u shards: %llu of %llu buckets move, about %s%s\n", now, shard_num,
+      static_cast<unsigned long long>(moves), static_cast<unsigned long long>(buckets),
+      HumanBytes(move_bytes).c_str(),
+      shard_num == 2 * now ? "; by splits: each shard gives half of its buckets to a new one" : "");
   if (shard_num > 0 && modulus / shard_num < 100 && shard_num > now) {
     std::printf("warning: fewer than 100 buckets a shard, so the shares will be coarse\n");
   }

@@ -15,7 +15,8 @@ std::string Table::Text() const {
   std::string out;
   for (const auto& row : rows_) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}", row[i], i + 1 < row.size() ? width[i] + 2 : 0);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += fmt::format("{:<{}}", row[i], i + 1 < row.size() ? width[i] + 2 : 0);
     out += line + "\n";
   }
   return out;
@@ -27,7 +28,8 @@ nlohmann::json Table::Json() const {
     nlohmann::json object;
     for (std::size_t i = 0; i < rows_[r].size(); ++i) {
       std::string key = rows_[0][i];
-      std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::tolower(c); });
+      std::transform(key.begin(), key.end(), key.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
       object[key] = rows_[r][i];
     }
     out.push_back(std::move(object));
@@ -56,23 +58,29 @@ std::string HumanMillis(std::uint64_t millis) {
 
 int ExitCode(const Status& status) {
   switch (status.code()) {
-    case Code::kOk: return 0;
+    case Code::kOk:
+      return 0;
     case Code::kInvalidArgument:
     case Code::kOutOfRange:
-    case Code::kUnimplemented: return 2;
-    case Code::kNotFound: return 3;
+    case Code::kUnimplemented:
+      return 2;
+    case Code::kNotFound:
+      return 3;
     case Code::kUnavailable:
     case Code::kDeadlineExceeded:
-    case Code::kResourceExhausted: return 4;
+    case Code::kResourceExhausted:
+      return 4;
     case Code::kFailedPrecondition:
     case Code::kAborted:
-    case Code::kAlreadyExists: return 5;
+    case Code::kAlreadyExists:
+      return 5;
     case Code::kCancelled:
     case Code::kUnknown:
     case Code::kPermissionDenied:
     case Code::kInternal:
     case Code::kDataLoss:
-    case Code::kUnauthenticated: return 1;
+    case Code::kUnauthenticated:
+      return 1;
   }
   return 1;
 }

@@ -28,7 +28,8 @@ class Table {
 std::string HumanBytes(std::uint64_t bytes);
 std::string HumanMillis(std::uint64_t millis);
 
-// What a shell sees: 0 done, 1 failed, 2 wrong use, 3 not found, 4 nobody answers or leads now, 5 refused by the state.
+// What a shell sees: 0 done, 1 failed, 2 wrong use, 3 not found, 4 nobody answers or leads now, 5
+// refused by the state.
 int ExitCode(const Status& status);
 
 }  // namespace etalon::ctl

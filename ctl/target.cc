@@ -11,16 +11,21 @@ namespace etalon::ctl {
 Result<Target> Target::Open(const std::string& data_dir, Duration timeout) {
   std::ifstream in(data_dir + "/endpoints.json");
   if (!in) {
-    return NotFound("there is no " + data_dir + "/endpoints.json: give the directory of a collection with --data DIR, or start one with "
-                    "etalon-operator --platform local --manifest FILE --data DIR");
+    return NotFound(
+        "there is no " + data_dir +
+        "/endpoints.json: give the directory of a collection with --data DIR, or start one with "
+        "etalon-operator --platform local --manifest FILE --data DIR");
   }
   const auto json = nlohmann::json::parse(in, nullptr, false);
-  if (!json.is_object()) return DataLoss(data_dir + "/endpoints.json is damaged; the operator writes it anew when it starts");
+  if (!json.is_object())
+    return DataLoss(data_dir +
+                    "/endpoints.json is damaged; the operator writes it anew when it starts");
   Target out;
   out.data_dir_ = data_dir;
   out.timeout_ = timeout;
   for (const auto& s : json.value("storages", nlohmann::json::array())) {
-    out.replicas_.push_back({s.value("name", ""), s.value("shard", ""), s.value("address", ""), std::nullopt});
+    out.replicas_.push_back(
+        {s.value("name", ""), s.value("shard", ""), s.value("address", ""), std::nullopt});
   }
   for (const auto& r : json.value("routers", nlohmann::json::array())) {
     out.routers_.push_back({r.value("name", ""), r.value("address", ""), std::nullopt});
@@ -68,7 +73,9 @@ Result<const Replica*> Target::Leader(const std::string& shard) const {
   }
   if (!known) return Uid(shard).status();
   if (best == nullptr) {
-    return Unavailable(Reason::kMissingMaster, shard + " has no leader now; 'etalonctl status' shows which replicas answer");
+    return Unavailable(
+        Reason::kMissingMaster,
+        shard + " has no leader now; 'etalonctl status' shows which replicas answer");
   }
   return best;
 }
@@ -84,11 +91,13 @@ Result<const Replica*> Target::Find(const std::string& name) const {
 
 Result<std::uint64_t> Target::Uid(const std::string& shard) const {
   for (const Replica& replica : replicas_) {
-    if (replica.shard == shard && replica.info && replica.info->shard() != 0) return replica.info->shard();
+    if (replica.shard == shard && replica.info && replica.info->shard() != 0)
+      return replica.info->shard();
   }
   std::string names;
   for (const auto& name : Shards()) names += (names.empty() ? "" : ", ") + name;
-  return NotFound("there is no shard '" + shard + "' that answers; there are " + names, Reason::kNoSuchReplicaset);
+  return NotFound("there is no shard '" + shard + "' that answers; there are " + names,
+                  Reason::kNoSuchReplicaset);
 }
 
 std::string Target::NameOf(std::uint64_t uid) const {
@@ -101,9 +110,11 @@ std::string Target::NameOf(std::uint64_t uid) const {
 
 rpc::RouterClient& Target::router() {
   if (!router_) {
-    auto it = std::find_if(routers_.begin(), routers_.end(), [](const Router& r) { return r.info.has_value(); });
+    auto it = std::find_if(routers_.begin(), routers_.end(),
+                           [](const Router& r) { return r.info.has_value(); });
     if (it == routers_.end()) it = routers_.begin();
-    router_ = std::make_unique<rpc::RouterClient>(it == routers_.end() ? "127.0.0.1:1" : it->address);
+    router_ =
+        std::make_unique<rpc::RouterClient>(it == routers_.end() ? "127.0.0.1:1" : it->address);
   }
   return *router_;
 }

@@ -1,4 +1,5 @@
-// The collection that a command is about: found through the operator's endpoints.json, asked through gRPC.
+// The collection that a command is about: found through the operator's endpoints.json, asked
+// through gRPC.
 #pragma once
 
 #include <map>

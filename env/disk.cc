@@ -5,7 +5,8 @@
 namespace etalon {
 
 DiskOp DiskOp::Write(std::string path, std::uint64_t offset, std::string bytes) {
-  return {.kind = Kind::kWrite, .path = std::move(path), .offset = offset, .bytes = std::move(bytes)};
+  return {
+      .kind = Kind::kWrite, .path = std::move(path), .offset = offset, .bytes = std::move(bytes)};
 }
 DiskOp DiskOp::Sync(std::string path) { return {.kind = Kind::kSync, .path = std::move(path)}; }
 DiskOp DiskOp::Allocate(std::string path, std::uint64_t size) {
@@ -18,11 +19,15 @@ DiskOp DiskOp::Rename(std::string from, std::string to) {
   return {.kind = Kind::kRename, .path = std::move(from), .path2 = std::move(to)};
 }
 DiskOp DiskOp::Remove(std::string path) { return {.kind = Kind::kRemove, .path = std::move(path)}; }
-DiskOp DiskOp::MakeDir(std::string path) { return {.kind = Kind::kMakeDir, .path = std::move(path)}; }
+DiskOp DiskOp::MakeDir(std::string path) {
+  return {.kind = Kind::kMakeDir, .path = std::move(path)};
+}
 DiskOp DiskOp::RemoveTree(std::string path) {
   return {.kind = Kind::kRemoveTree, .path = std::move(path)};
 }
-DiskOp DiskOp::SyncDir(std::string path) { return {.kind = Kind::kSyncDir, .path = std::move(path)}; }
+DiskOp DiskOp::SyncDir(std::string path) {
+  return {.kind = Kind::kSyncDir, .path = std::move(path)};
+}
 
 Status CheckDiskPath(std::string_view path) {
   std::string_view rest = path;
@@ -46,8 +51,8 @@ std::string_view ParentOf(std::string_view path) {
 Result<std::string> ReadWhole(Disk& disk, std::string_view path, std::uint64_t limit) {
   ETALON_ASSIGN_OR_RETURN(const std::uint64_t size, disk.Size(path));
   if (size > limit) {
-    return ResourceExhausted(std::string(path) + " has " + std::to_string(size) + " bytes, at most " +
-                                 std::to_string(limit) + " are read",
+    return ResourceExhausted(std::string(path) + " has " + std::to_string(size) +
+                                 " bytes, at most " + std::to_string(limit) + " are read",
                              Reason::kTooLarge);
   }
   return disk.Read(path, 0, size);

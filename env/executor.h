@@ -9,10 +9,11 @@ namespace etalon {
 
 using Task = UniqueFunction<void()>;
 
-// Runs tasks one at a time, ordered by (time, sequence of posting). A task that takes long delays all others: work is
-// cut into slices of about 1 ms.
+// Runs tasks one at a time, ordered by (time, sequence of posting). A task that takes long delays
+// all others: work is cut into slices of about 1 ms.
 //
-// Threads: Post may be called from any thread; PostAt and Cancel only from a task of this executor or before it runs.
+// Threads: Post may be called from any thread; PostAt and Cancel only from a task of this executor
+// or before it runs.
 class Executor {
  public:
   using TimerId = std::uint64_t;  // never 0

@@ -5,7 +5,8 @@
 
 namespace etalon {
 
-// Name of a node: "shard-0-1" (a replica), "router-0", or the reply address of one client stream or unary call.
+// Name of a node: "shard-0-1" (a replica), "router-0", or the reply address of one client stream or
+// unary call.
 using NodeName = std::string;
 
 enum class Lane : unsigned char {
@@ -19,8 +20,9 @@ enum class SendResult : unsigned char {
   kUnknown,  // no such node, or its stream is gone: dropped
 };
 
-// Messages between nodes, as bytes. May drop, duplicate and reorder; never blocks; never calls back from Send.
-// Received messages are handed to the node's own entry point, on its core executor, by whoever owns the node.
+// Messages between nodes, as bytes. May drop, duplicate and reorder; never blocks; never calls back
+// from Send. Received messages are handed to the node's own entry point, on its core executor, by
+// whoever owns the node.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -1,5 +1,5 @@
-// Random bytes as messages from another node, to a storage that serves and to a router: they may be refused or dropped,
-// but nothing ends and nothing is lost.
+// Random bytes as messages from another node, to a storage that serves and to a router: they may be
+// refused or dropped, but nothing ends and nothing is lost.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   const auto name = etalon::sim::Cluster::StorageName(0, 0);
   served.cluster.storage(name)->OnMessage("stranger", etalon::Lane::kControl, bytes);
-  served.cluster.router(etalon::sim::Cluster::RouterName(0))->OnMessage("stranger", etalon::Lane::kControl, bytes);
+  served.cluster.router(etalon::sim::Cluster::RouterName(0))
+      ->OnMessage("stranger", etalon::Lane::kControl, bytes);
   served.world.RunFor(std::chrono::milliseconds(1));
   if (!served.cluster.fatal().empty()) std::abort();
   return 0;

@@ -38,9 +38,13 @@ int Serve(const Flags& flags, LogLevel level, rpc::Signals* signals) {
   StderrLogger log(level);
   NoDisk disk;
   const auto endpoint = std::make_shared<rpc::Endpoint>(loop, log);
-  rpc::GrpcTransport transport(endpoint, clock, Random(OsSeed()), {flags.node.name, rpc::GrpcTransport::kStoragePipe});
-  auto node = std::make_unique<router::Node>(Env{clock, loop, transport, disk, Random(OsSeed()), log}, flags.node);
-  endpoint->SetReceiver([&node](const NodeName& from, Lane lane, std::string bytes) { node->OnMessage(from, lane, std::move(bytes)); });
+  rpc::GrpcTransport transport(endpoint, clock, Random(OsSeed()),
+                               {flags.node.name, rpc::GrpcTransport::kStoragePipe});
+  auto node = std::make_unique<router::Node>(
+      Env{clock, loop, transport, disk, Random(OsSeed()), log}, flags.node);
+  endpoint->SetReceiver([&node](const NodeName& from, Lane lane, std::string bytes) {
+    node->OnMessage(from, lane, std::move(bytes));
+  });
 
   router::RouterService service(endpoint, flags.node.collection);
   auto server = rpc::Server::Start(flags.server, {&service});
@@ -53,18 +57,24 @@ int Serve(const Flags& flags, LogLevel level, rpc::Signals* signals) {
     loop.PostAt(clock.Now() + std::chrono::milliseconds(100), [&] { show_health(); });
   };
   show_health();
-  const auto grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.grace_seconds));
+  const auto grace =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.grace_seconds));
   signals->Watch([&] {
     log.Info("stopping");
-    rpc::Await(loop, [&](UniqueFunction<void()> done) {
-      stopping = true;
-      (*server)->SetServing(false);
-      done();
-    }, grace);
+    rpc::Await(
+        loop,
+        [&](UniqueFunction<void()> done) {
+          stopping = true;
+          (*server)->SetServing(false);
+          done();
+        },
+        grace);
     // Clients' streams end as soon as what they sent is answered; then nothing is in flight.
     endpoint->BeginClose();
     (*server)->Stop(grace);
-    rpc::Await(loop, [&](UniqueFunction<void()> done) { node->Stop(kCutStreams, std::move(done)); }, 2 * kCutStreams);
+    rpc::Await(
+        loop, [&](UniqueFunction<void()> done) { node->Stop(kCutStreams, std::move(done)); },
+        2 * kCutStreams);
     loop.Stop();
   });
   loop.Run();
@@ -82,11 +92,14 @@ int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("A router of an Etalon collection.");
   app.add_option("--name", flags.node.name, "Name of the router")->required();
-  app.add_option("--collection", flags.collection, "ID of the collection, hexadecimal; else the first topology's");
+  app.add_option("--collection", flags.collection,
+                 "ID of the collection, hexadecimal; else the first topology's");
   app.add_option("--zone", flags.node.zone, "Zone it runs in: nearer replicas are read first");
   app.add_option("--listen", flags.server.listen, "host:port of the gRPC services");
-  app.add_option("--health-listen", flags.server.health_listen, "host:port of a plaintext health service of its own");
-  app.add_option("--topology", flags.topology, "JSON of the topology to start with; else it waits for one to be pushed");
+  app.add_option("--health-listen", flags.server.health_listen,
+                 "host:port of a plaintext health service of its own");
+  app.add_option("--topology", flags.topology,
+                 "JSON of the topology to start with; else it waits for one to be pushed");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error");
   app.add_option("--grace-seconds", flags.grace_seconds, "For calls in flight after SIGTERM");
   try {
@@ -101,7 +114,9 @@ int main(int argc, char** argv) {
   if (topology->version() != 0) flags.node.topology = *std::move(topology);
   flags.node.collection = CollectionId(FromHex(flags.collection));
   if (!flags.collection.empty() && !flags.node.collection) {
-    return Refuse(InvalidArgument("--collection is the collection's ID, up to 16 hexadecimal digits"), rpc::kExitUsage);
+    return Refuse(
+        InvalidArgument("--collection is the collection's ID, up to 16 hexadecimal digits"),
+        rpc::kExitUsage);
   }
   flags.node.version = ETALON_VERSION;
   rpc::Signals signals;

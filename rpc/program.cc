@@ -49,10 +49,13 @@ Signals::~Signals() {
   thread_.join();
 }
 
-bool Await(Executor& core, UniqueFunction<void(UniqueFunction<void()> done)> start, Duration limit) {
+bool Await(Executor& core, UniqueFunction<void(UniqueFunction<void()> done)> start,
+           Duration limit) {
   const auto finished = std::make_shared<std::promise<void>>();
   std::future<void> future = finished->get_future();
-  core.Post([start = std::move(start), finished]() mutable { start([finished] { finished->set_value(); }); });
+  core.Post([start = std::move(start), finished]() mutable {
+    start([finished] { finished->set_value(); });
+  });
   return future.wait_for(limit) == std::future_status::ready;
 }
 
@@ -64,7 +67,9 @@ Result<v1::Topology> ReadTopologyFile(const std::string& path) {
   std::stringstream text;
   text << in.rdbuf();
   const auto status = google::protobuf::util::JsonStringToMessage(text.str(), &topology);
-  if (!status.ok()) return InvalidArgument("the topology " + path + " is not one: " + std::string(status.message()));
+  if (!status.ok())
+    return InvalidArgument("the topology " + path +
+                           " is not one: " + std::string(status.message()));
   return topology;
 }
 

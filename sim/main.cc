@@ -35,9 +35,11 @@ struct Tally {
 
 int Usage() {
   std::fprintf(stderr,
-               "etalon-sim [--scenario NAME] [--seeds N] [--first-seed S] [--jobs N] [--twice-every N] [--verbose]\n"
+               "etalon-sim [--scenario NAME] [--seeds N] [--first-seed S] [--jobs N] "
+               "[--twice-every N] [--verbose]\n"
                "scenarios (default: all of them share the seeds, transfer has most):\n");
-  for (const Scenario& s : etalon::sim::Scenarios()) std::fprintf(stderr, "  %-10s %s\n", s.name, s.about);
+  for (const Scenario& s : etalon::sim::Scenarios())
+    std::fprintf(stderr, "  %-10s %s\n", s.name, s.about);
   return 2;
 }
 
@@ -57,11 +59,16 @@ bool Parse(int argc, char** argv, Flags* flags) {
     char* end = nullptr;
     const std::uint64_t number = std::strtoull(value.c_str(), &end, 10);
     if (value.empty() || *end != '\0') return false;
-    if (name == "--seeds") flags->seeds = number;
-    else if (name == "--first-seed") flags->first = number;
-    else if (name == "--jobs") flags->jobs = number == 0 ? 1 : number;
-    else if (name == "--twice-every") flags->twice_every = number;
-    else return false;
+    if (name == "--seeds")
+      flags->seeds = number;
+    else if (name == "--first-seed")
+      flags->first = number;
+    else if (name == "--jobs")
+      flags->jobs = number == 0 ? 1 : number;
+    else if (name == "--twice-every")
+      flags->twice_every = number;
+    else
+      return false;
   }
   return true;
 }
@@ -70,18 +77,23 @@ void RunOne(const Scenario& scenario, std::uint64_t seed, const Flags& flags, Ta
   Outcome outcome = scenario.run(seed, flags.verbose);
   if (outcome.failure.empty() && flags.twice_every != 0 && seed % flags.twice_every == 0) {
     __atomic_fetch_add(&tally->twice, 1, __ATOMIC_RELAXED);
-    if (scenario.run(seed, false).trace != outcome.trace) outcome.failure = "two runs of one seed differ";
+    if (scenario.run(seed, false).trace != outcome.trace)
+      outcome.failure = "two runs of one seed differ";
   }
   __atomic_fetch_add(&tally->runs, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&tally->acknowledged, outcome.acknowledged, __ATOMIC_RELAXED);
-  for (int number : outcome.reached) __atomic_fetch_add(&tally->reached[number], 1, __ATOMIC_RELAXED);
+  for (int number : outcome.reached)
+    __atomic_fetch_add(&tally->reached[number], 1, __ATOMIC_RELAXED);
   if (!outcome.failure.empty()) {
     __atomic_fetch_add(&tally->failures, 1, __ATOMIC_RELAXED);
-    std::printf("FAILED %s seed %llu: %s\n  run it again: etalon-sim --scenario %s --seeds 1 --first-seed %llu\n",
-                scenario.name, static_cast<unsigned long long>(seed), outcome.failure.c_str(), scenario.name,
-                static_cast<unsigned long long>(seed));
+    std::printf(
+        "FAILED %s seed %llu: %s\n  run it again: etalon-sim --scenario %s --seeds 1 --first-seed "
+        "%llu\n",
+        scenario.name, static_cast<unsigned long long>(seed), outcome.failure.c_str(),
+        scenario.name, static_cast<unsigned long long>(seed));
   } else if (flags.seeds <= 20) {
-    std::printf("%s seed %llu: ok, %s\n", scenario.name, static_cast<unsigned long long>(seed), outcome.summary.c_str());
+    std::printf("%s seed %llu: ok, %s\n", scenario.name, static_cast<unsigned long long>(seed),
+                outcome.summary.c_str());
   }
   std::fflush(stdout);
 }
@@ -96,7 +108,8 @@ bool RunScenario(const Scenario& scenario, std::uint64_t seeds, const Flags& fla
   for (std::uint64_t j = 0; j < jobs; ++j) {
     const pid_t pid = fork();
     if (pid == 0) {
-      for (std::uint64_t i = j; i < seeds; i += jobs) RunOne(scenario, flags.first + i, flags, tally);
+      for (std::uint64_t i = j; i < seeds; i += jobs)
+        RunOne(scenario, flags.first + i, flags, tally);
       _exit(0);
     }
     workers.push_back(pid);
@@ -105,7 +118,8 @@ bool RunScenario(const Scenario& scenario, std::uint64_t seeds, const Flags& fla
   for (pid_t pid : workers) {
     int status = 0;
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
-      std::printf("FAILED %s: a worker ended badly (status %d); --jobs 1 shows at which seed\n", scenario.name, status);
+      std::printf("FAILED %s: a worker ended badly (status %d); --jobs 1 shows at which seed\n",
+                  scenario.name, status);
       ok = false;
     }
   }
@@ -116,14 +130,19 @@ bool RunScenario(const Scenario& scenario, std::uint64_t seeds, const Flags& fla
   for (int i = 0; i < scenario.situations; ++i) {
     if (tally->reached[i] > 0) continue;
     ++missing;
-    if (enough) std::printf("FAILED %s: never reached: %s\n", scenario.name, scenario.situation(i).c_str());
+    if (enough)
+      std::printf("FAILED %s: never reached: %s\n", scenario.name, scenario.situation(i).c_str());
   }
   if (enough && missing > 0) ok = false;
-  std::printf("%s: %llu seeds from %llu, %llu failed, %llu run twice, %llu writes acknowledged", scenario.name,
-              static_cast<unsigned long long>(tally->runs), static_cast<unsigned long long>(flags.first),
-              static_cast<unsigned long long>(tally->failures), static_cast<unsigned long long>(tally->twice),
+  std::printf("%s: %llu seeds from %llu, %llu failed, %llu run twice, %llu writes acknowledged",
+              scenario.name, static_cast<unsigned long long>(tally->runs),
+              static_cast<unsigned long long>(flags.first),
+              static_cast<unsigned long long>(tally->failures),
+              static_cast<unsigned long long>(tally->twice),
               static_cast<unsigned long long>(tally->acknowledged));
-  if (scenario.situations > 0) std::printf(", %d of %d situations reached", scenario.situations - missing, scenario.situations);
+  if (scenario.situations > 0)
+    std::printf(", %d of %d situations reached", scenario.situations - missing,
+                scenario.situations);
   std::printf("\n");
   munmap(tally, sizeof(Tally));
   return ok;
@@ -140,7 +159,10 @@ int main(int argc, char** argv) {
     if (!flags.scenario.empty() && flags.scenario != scenario.name) continue;
     found = true;
     const bool main_story = scenario.situations > 0 || !flags.scenario.empty();
-    ok = RunScenario(scenario, main_story ? flags.seeds : std::max<std::uint64_t>(1, flags.seeds / 5), flags) && ok;
+    ok = RunScenario(scenario,
+                     main_story ? flags.seeds : std::max<std::uint64_t>(1, flags.seeds / 5),
+                     flags) &&
+         ok;
   }
   if (!found) return Usage();
   return ok ? 0 : 1;

@@ -39,8 +39,10 @@ int Refuse(const Status& status, int code) {
 Status Check(Flags* flags) {
   flags->node.collection = CollectionId(FromHex(flags->collection));
   flags->node.shard = ShardUid(FromHex(flags->shard));
-  if (!flags->node.collection) return InvalidArgument("--collection is the collection's ID, up to 16 hexadecimal digits");
-  if (!flags->node.shard) return InvalidArgument("--shard-uid is the shard's UID, up to 16 hexadecimal digits");
+  if (!flags->node.collection)
+    return InvalidArgument("--collection is the collection's ID, up to 16 hexadecimal digits");
+  if (!flags->node.shard)
+    return InvalidArgument("--shard-uid is the shard's UID, up to 16 hexadecimal digits");
   ETALON_ASSIGN_OR_RETURN(flags->node.seed_topology, rpc::ReadTopologyFile(flags->topology));
   return OkStatus();
 }
@@ -48,7 +50,10 @@ Status Check(Flags* flags) {
 int Serve(Flags flags, LogLevel level, rpc::Signals* signals) {
   std::error_code error;
   std::filesystem::create_directories(flags.data, error);
-  if (error) return Refuse(Internal("the data directory " + flags.data + " cannot be made: " + error.message()), rpc::kExitRefused);
+  if (error)
+    return Refuse(
+        Internal("the data directory " + flags.data + " cannot be made: " + error.message()),
+        rpc::kExitRefused);
   auto lock = DirLock::Acquire(flags.data);
   if (!lock.ok()) return Refuse(lock.status(), rpc::kExitRefused);
   PosixClock clock;
@@ -57,17 +62,23 @@ int Serve(Flags flags, LogLevel level, rpc::Signals* signals) {
   auto disk = PosixDisk::Open(flags.data, loop);
   if (!disk.ok()) return Refuse(disk.status(), rpc::kExitRefused);
   const auto stores = flags.store == "memory"
-                          ? std::unique_ptr<store::StoreFactory>(std::make_unique<store::MemoryStoreFactory>(**disk))
+                          ? std::unique_ptr<store::StoreFactory>(
+                                std::make_unique<store::MemoryStoreFactory>(**disk))
                           : store::NewRocksDbFactory(loop, {.root = flags.data});
   const auto endpoint = std::make_shared<rpc::Endpoint>(loop, log);
-  rpc::GrpcTransport transport(endpoint, clock, Random(OsSeed()), {flags.node.replica, rpc::GrpcTransport::kPeerPipe});
+  rpc::GrpcTransport transport(endpoint, clock, Random(OsSeed()),
+                               {flags.node.replica, rpc::GrpcTransport::kPeerPipe});
   int code = 0;
   auto node = std::make_unique<storage::Node>(
-      Env{clock, loop, transport, **disk, Random(OsSeed()), log}, flags.node, *stores, [&](const Status& status) {
-        code = Refuse(status, status.code() == Code::kDataLoss ? rpc::kExitRefused : rpc::kExitFailed);
+      Env{clock, loop, transport, **disk, Random(OsSeed()), log}, flags.node, *stores,
+      [&](const Status& status) {
+        code =
+            Refuse(status, status.code() == Code::kDataLoss ? rpc::kExitRefused : rpc::kExitFailed);
         loop.Stop();
       });
-  endpoint->SetReceiver([&node](const NodeName& from, Lane lane, const std::string& bytes) { node->OnMessage(from, lane, bytes); });
+  endpoint->SetReceiver([&node](const NodeName& from, Lane lane, const std::string& bytes) {
+    node->OnMessage(from, lane, bytes);
+  });
   if (Status status = node->Start(); !status.ok()) return Refuse(status, rpc::kExitRefused);
 
   storage::AdminService admin(endpoint, flags.node.collection);
@@ -83,7 +94,8 @@ int Serve(Flags flags, LogLevel level, rpc::Signals* signals) {
     loop.PostAt(clock.Now() + std::chrono::milliseconds(100), [&] { show_health(); });
   };
   show_health();
-  const auto grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.grace_seconds));
+  const auto grace =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(flags.grace_seconds));
   signals->Watch([&] {
     log.Info("stopping");
     const auto shutdown = [&](UniqueFunction<void()> done) {
@@ -91,7 +103,8 @@ int Serve(Flags flags, LogLevel level, rpc::Signals* signals) {
       (*server)->SetServing(false);
       node->Shutdown(Deadline::After(clock.Now(), grace), std::move(done));
     };
-    if (!rpc::Await(loop, shutdown, grace + kCutStreams)) log.Warning("the node did not finish in time");
+    if (!rpc::Await(loop, shutdown, grace + kCutStreams))
+      log.Warning("the node did not finish in time");
     // The loop still runs: what routers sent before they knew is told where the leader is.
     endpoint->BeginClose();
     (*server)->Stop(kCutStreams);
@@ -111,17 +124,23 @@ int Serve(Flags flags, LogLevel level, rpc::Signals* signals) {
 int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("One replica of one shard of an Etalon collection.");
-  app.add_option("--name", flags.node.replica, "Name of the replica, e.g. orders-shard-0-1")->required();
+  app.add_option("--name", flags.node.replica, "Name of the replica, e.g. orders-shard-0-1")
+      ->required();
   app.add_option("--shard-uid", flags.shard, "UID of the shard, hexadecimal")->required();
   app.add_option("--collection", flags.collection, "ID of the collection, hexadecimal")->required();
   app.add_option("--data", flags.data, "Data directory; made if absent")->required();
   app.add_option("--listen", flags.server.listen, "host:port of the gRPC services");
-  app.add_option("--health-listen", flags.server.health_listen, "host:port of a plaintext health service of its own");
-  app.add_option("--store", flags.store, "rocksdb, or memory for small collections")->check(CLI::IsMember({"rocksdb", "memory"}));
-  app.add_option("--topology", flags.topology, "JSON of a topology: where peers are before the first one is applied");
+  app.add_option("--health-listen", flags.server.health_listen,
+                 "host:port of a plaintext health service of its own");
+  app.add_option("--store", flags.store, "rocksdb, or memory for small collections")
+      ->check(CLI::IsMember({"rocksdb", "memory"}));
+  app.add_option("--topology", flags.topology,
+                 "JSON of a topology: where peers are before the first one is applied");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error");
-  app.add_option("--reserve-bytes", flags.node.reserve_bytes, "Writes are refused while the disk has less than this");
-  app.add_option("--grace-seconds", flags.grace_seconds, "For handing over and finishing what is in flight after SIGTERM");
+  app.add_option("--reserve-bytes", flags.node.reserve_bytes,
+                 "Writes are refused while the disk has less than this");
+  app.add_option("--grace-seconds", flags.grace_seconds,
+                 "For handing over and finishing what is in flight after SIGTERM");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -35,7 +35,8 @@ struct Client::Call {
 
 Client::Client(const std::vector<std::string>& routers, Duration deadline)
     : deadline_(deadline), id_(Random(OsSeed()).NextId()), random_(OsSeed()) {
-  for (const auto& address : routers) pipes_.push_back(std::make_unique<rpc::RouterPipe>(address, OsSeed()));
+  for (const auto& address : routers)
+    pipes_.push_back(std::make_unique<rpc::RouterPipe>(address, OsSeed()));
   resender_ = std::make_unique<std::thread>([this] { ResendLoop(); });
 }
 
@@ -49,7 +50,8 @@ Client::~Client() {
   resender_->join();
 }
 
-void Client::Get(const std::string& source, const std::string& space, const std::string& key, v1::Mode mode, Done done) {
+void Client::Get(const std::string& source, const std::string& space, const std::string& key,
+                 v1::Mode mode, Done done) {
   v1::GetArgs args;
   args.set_space(space);
   args.set_key(key);
@@ -72,9 +74,12 @@ void Client::Txn(const std::string& source, const v1::TxnArgs& txn, Done done) {
   Start(std::move(call), std::move(done));
 }
 
-Result<v1::GetResult> Client::GetNow(const std::string& source, const std::string& space, const std::string& key) {
+Result<v1::GetResult> Client::GetNow(const std::string& source, const std::string& space,
+                                     const std::string& key) {
   std::promise<std::pair<Status, std::string>> answer;
-  Get(source, space, key, v1::MODE_RW, [&](const Status& s, const std::string& r) { answer.set_value({s, r}); });
+  Get(source, space, key, v1::MODE_RW, [&](const Status& s, const std::string& r) {
+    answer.set_value({s, r});
+  });
   auto [status, bytes] = answer.get_future().get();
   if (!status.ok()) return status;
   v1::GetResult result;
@@ -92,15 +97,18 @@ void Client::Start(v1::ClientCall message, Done done) {
 
 void Client::Send(const std::shared_ptr<Call>& call) {
   const auto left = call->deadline - SteadyClock::now();
-  if (left <= Duration::zero()) return call->done(DeadlineExceeded("the deadline passed while the call was sent again"), "");
+  if (left <= Duration::zero())
+    return call->done(DeadlineExceeded("the deadline passed while the call was sent again"), "");
   rpc::RouterPipe& pipe = *pipes_[turn_++ % pipes_.size()];
-  const Status refused = pipe.Call(call->message, left, [this, call](const Status& status, const std::string& result) {
-    Finish(call, status, result);
-  });
+  const Status refused =
+      pipe.Call(call->message, left, [this, call](const Status& status, const std::string& result) {
+        Finish(call, status, result);
+      });
   if (!refused.ok()) Finish(call, refused, "");
 }
 
-void Client::Finish(const std::shared_ptr<Call>& call, const Status& status, const std::string& result) {
+void Client::Finish(const std::shared_ptr<Call>& call, const Status& status,
+                    const std::string& result) {
   std::unique_lock lock(mutex_);
   if (status.ok() || !MaySendAgain(status) || stopping_) {
     lock.unlock();
@@ -120,7 +128,8 @@ void Client::ResendLoop() {
       wake_.wait(lock);
       continue;
     }
-    auto next = std::min_element(delayed_.begin(), delayed_.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    auto next = std::min_element(delayed_.begin(), delayed_.end(),
+                                 [](const auto& a, const auto& b) { return a.at < b.at; });
     if (!stopping_ && next->at > SteadyClock::now()) {
       wake_.wait_until(lock, next->at);
       continue;

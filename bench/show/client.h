@@ -1,5 +1,5 @@
-// Calls to the collection as an application makes them: over streams to all routers, each with a deadline; what a broken
-// stream leaves open is sent again, since every write carries a request ID.
+// Calls to the collection as an application makes them: over streams to all routers, each with a
+// deadline; what a broken stream leaves open is sent again, since every write carries a request ID.
 #pragma once
 
 #include <atomic>
@@ -26,11 +26,13 @@ class Client {
   ~Client();
 
   // `done` runs once, on another thread, at the deadline at the latest.
-  void Get(const std::string& source, const std::string& space, const std::string& key, v1::Mode mode, Done done);
+  void Get(const std::string& source, const std::string& space, const std::string& key,
+           v1::Mode mode, Done done);
   void Txn(const std::string& source, const v1::TxnArgs& txn, Done done);
 
   // Same, waiting.
-  Result<v1::GetResult> GetNow(const std::string& source, const std::string& space, const std::string& key);
+  Result<v1::GetResult> GetNow(const std::string& source, const std::string& space,
+                               const std::string& key);
 
   std::uint64_t resent() const { return resent_; }
 

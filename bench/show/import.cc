@@ -26,8 +26,10 @@ struct State {
   std::string first_failure;
 };
 
-// The packages of one source from `from` on: one transaction after the other, each moving the counter on.
-void ImportSource(State& state, const std::string& source, const std::vector<Package>& packages, std::size_t from) {
+// The packages of one source from `from` on: one transaction after the other, each moving the
+// counter on.
+void ImportSource(State& state, const std::string& source, const std::vector<Package>& packages,
+                  std::size_t from) {
   v1::TxnArgs txn;
   v1::Condition& condition = *txn.add_conditions();
   condition.set_space("sources");
@@ -48,20 +50,23 @@ void ImportSource(State& state, const std::string& source, const std::vector<Pac
   counter.set_space("sources");
   counter.set_key(source);
   counter.set_put(std::to_string(to));
-  state.client.Txn(source, txn, [&state, &source, &packages, from, to, bytes](const Status& status, const std::string&) {
-    if (!status.ok()) {
-      state.failed += packages.size() - from;
-      {
-        std::lock_guard lock(state.mutex);
-        if (state.first_failure.empty()) state.first_failure = source + ": " + status.ToString();
-      }
-      return state.window.Leave();
-    }
-    state.bytes += bytes;
-    state.progress(state.packages += to - from);
-    if (to < packages.size()) return ImportSource(state, source, packages, to);
-    state.window.Leave();
-  });
+  state.client.Txn(
+      source, txn,
+      [&state, &source, &packages, from, to, bytes](const Status& status, const std::string&) {
+        if (!status.ok()) {
+          state.failed += packages.size() - from;
+          {
+            std::lock_guard lock(state.mutex);
+            if (state.first_failure.empty())
+              state.first_failure = source + ": " + status.ToString();
+          }
+          return state.window.Leave();
+        }
+        state.bytes += bytes;
+        state.progress(state.packages += to - from);
+        if (to < packages.size()) return ImportSource(state, source, packages, to);
+        state.window.Leave();
+      });
 }
 
 }  // namespace

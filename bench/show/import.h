@@ -1,5 +1,5 @@
-// Fills the collection: every package in space `packages`, and in the same transactions the number of each source's
-// packages in space `sources`.
+// Fills the collection: every package in space `packages`, and in the same transactions the number
+// of each source's packages in space `sources`.
 #pragma once
 
 #include <functional>

@@ -14,7 +14,8 @@ class Latency {
  public:
   void Add(std::chrono::nanoseconds d) {
     const double us = std::max(1.0, std::chrono::duration<double, std::micro>(d).count());
-    const auto i = std::min<std::size_t>(kSlots - 1, static_cast<std::size_t>(std::log(us) / kStep));
+    const auto i =
+        std::min<std::size_t>(kSlots - 1, static_cast<std::size_t>(std::log(us) / kStep));
     std::lock_guard lock(mutex_);
     ++slots_[i];
     ++count_;

@@ -43,7 +43,8 @@ struct Load::Writer {
   std::string Key(const char* what) const { return name + "/" + what; }
 };
 
-Load::Load(Client& client, const std::map<std::string, std::vector<Package>>& index, Options options, std::uint64_t seed)
+Load::Load(Client& client, const std::map<std::string, std::vector<Package>>& index,
+           Options options, std::uint64_t seed)
     : client_(client), options_(options) {
   Random random(seed);
   std::vector<const std::string*> sources;
@@ -52,10 +53,12 @@ Load::Load(Client& client, const std::map<std::string, std::vector<Package>>& in
     for (const auto& package : packages) packages_.push_back(&package);
   }
   for (std::size_t i = 0; i < options_.writers; ++i) {
-    auto writer = std::make_unique<Writer>(Writer{"writer-" + std::to_string(i), {}, random.Fork(), 0});
+    auto writer =
+        std::make_unique<Writer>(Writer{"writer-" + std::to_string(i), {}, random.Fork(), 0});
     for (int p = 0; p < 64; ++p) {
       const std::string& source = *sources[random.Below(sources.size())];
-      const bool twice = std::any_of(writer->places.begin(), writer->places.end(), [&](const auto& x) { return x.source == source; });
+      const bool twice = std::any_of(writer->places.begin(), writer->places.end(),
+                                     [&](const auto& x) { return x.source == source; });
       if (!twice) writer->places.push_back({source, {}, {}, {}});
     }
     writers_.push_back(std::move(writer));
@@ -76,7 +79,8 @@ void Load::Start() {
         pace_changed_.wait(lock);
         continue;
       }
-      auto next = std::min_element(due_.begin(), due_.end(), [](const Due& a, const Due& b) { return a.at < b.at; });
+      auto next = std::min_element(due_.begin(), due_.end(),
+                                   [](const Due& a, const Due& b) { return a.at < b.at; });
       if (next->at > SteadyClock::now()) {
         pace_changed_.wait_until(lock, next->at);
         continue;
@@ -112,12 +116,14 @@ void Load::Stop() {
 
 void Load::Pace(std::function<void()> next) {
   const auto members = static_cast<double>(writers_.size() + readers_.size());
-  const auto gap = std::chrono::duration<double>(members / static_cast<double>(options_.calls_per_second));
+  const auto gap =
+      std::chrono::duration<double>(members / static_cast<double>(options_.calls_per_second));
   std::lock_guard lock(pace_mutex_);
   if (stopping_) {
     --running_;
   } else {
-    due_.push_back({SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(gap), std::move(next)});
+    due_.push_back({SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(gap),
+                    std::move(next)});
   }
   pace_changed_.notify_all();
 }
@@ -133,7 +139,8 @@ std::string Load::first_error() const {
   return first_error_;
 }
 
-void Load::Account(SteadyClock::time_point begin, const Status& status, bool write, const std::string& what) {
+void Load::Account(SteadyClock::time_point begin, const Status& status, bool write,
+                   const std::string& what) {
   const auto took = SteadyClock::now() - begin;
   window_.Add(took);
   if (write) writes_.Add(took);
@@ -150,14 +157,16 @@ void Load::ReadOne(std::size_t reader) {
   const Package& package = *packages_[random.Below(packages_.size())];
   const v1::Mode mode = random.Chance(1, 2) ? v1::MODE_RW : v1::MODE_RO;
   const auto begin = SteadyClock::now();
-  client_.Get(package.source, "packages", package.key, mode, [this, reader, begin, &package](const Status& status, const std::string& bytes) {
-    Account(begin, status, false, "get " + package.key);
-    v1::GetResult result;
-    if (status.ok() && (!result.ParseFromString(bytes) || !result.found() || result.value() != package.json)) {
-      Error("get " + package.key + ": another document than the one that was put");
-    }
-    Pace([this, reader] { ReadOne(reader); });
-  });
+  client_.Get(package.source, "packages", package.key, mode,
+              [this, reader, begin, &package](const Status& status, const std::string& bytes) {
+                Account(begin, status, false, "get " + package.key);
+                v1::GetResult result;
+                if (status.ok() && (!result.ParseFromString(bytes) || !result.found() ||
+                                    result.value() != package.json)) {
+                  Error("get " + package.key + ": another document than the one that was put");
+                }
+                Pace([this, reader] { ReadOne(reader); });
+              });
 }
 
 void Load::Write(Writer& writer) {
@@ -168,11 +177,12 @@ void Load::Write(Writer& writer) {
     const std::string value = std::to_string(++writer.number);
     Expect(&txn, writer.Key("counter"), place.counter);
     Put(&txn, writer.Key("counter"), value);
-    client_.Txn(place.source, txn, [this, &writer, &place, value, begin](const Status& status, const std::string&) {
-      Account(begin, status, true, "put");
-      if (status.ok()) place.counter = value;
-      Pace([this, &writer] { Write(writer); });
-    });
+    client_.Txn(place.source, txn,
+                [this, &writer, &place, value, begin](const Status& status, const std::string&) {
+                  Account(begin, status, true, "put");
+                  if (status.ok()) place.counter = value;
+                  Pace([this, &writer] { Write(writer); });
+                });
     return;
   }
   // Money from one account to the other.
@@ -188,14 +198,16 @@ void Load::Write(Writer& writer) {
   Expect(&txn, writer.Key("right"), text(place.right));
   Put(&txn, writer.Key("left"), std::to_string(new_left));
   Put(&txn, writer.Key("right"), std::to_string(new_right));
-  client_.Txn(place.source, txn, [this, &writer, &place, new_left, new_right, begin](const Status& status, const std::string&) {
-    Account(begin, status, true, "transaction");
-    if (status.ok()) {
-      place.left = new_left;
-      place.right = new_right;
-    }
-    Pace([this, &writer] { Write(writer); });
-  });
+  client_.Txn(place.source, txn,
+              [this, &writer, &place, new_left, new_right, begin](const Status& status,
+                                                                  const std::string&) {
+                Account(begin, status, true, "transaction");
+                if (status.ok()) {
+                  place.left = new_left;
+                  place.right = new_right;
+                }
+                Pace([this, &writer] { Write(writer); });
+              });
 }
 
 Load::Sample Load::Take() {
@@ -216,18 +228,25 @@ std::vector<std::string> Load::Verify() {
   std::vector<std::string> wrong;
   std::mutex mutex;
   Window window(256);
-  const auto check = [&](const std::string& source, const std::string& key, const std::optional<std::string>& expected) {
+  const auto check = [&](const std::string& source, const std::string& key,
+                         const std::optional<std::string>& expected) {
     window.Enter();
-    client_.Get(source, "load", key, v1::MODE_RW, [&, source, key, expected](const Status& status, const std::string& bytes) {
-      v1::GetResult result;
-      const bool parsed = status.ok() && result.ParseFromString(bytes);
-      const bool good = parsed && result.found() == expected.has_value() && (!expected || result.value() == *expected);
-      if (!good) {
-        std::lock_guard lock(mutex);
-        wrong.push_back(source + " " + key + ": " + (status.ok() ? "holds '" + result.value() + "', acknowledged is '" + expected.value_or("nothing") + "'" : status.ToString()));
-      }
-      window.Leave();
-    });
+    client_.Get(
+        source, "load", key, v1::MODE_RW,
+        [&, source, key, expected](const Status& status, const std::string& bytes) {
+          v1::GetResult result;
+          const bool parsed = status.ok() && result.ParseFromString(bytes);
+          const bool good = parsed && result.found() == expected.has_value() &&
+                            (!expected || result.value() == *expected);
+          if (!good) {
+            std::lock_guard lock(mutex);
+            wrong.push_back(source + " " + key + ": " +
+                            (status.ok() ? "holds '" + result.value() + "', acknowledged is '" +
+                                               expected.value_or("nothing") + "'"
+                                         : status.ToString()));
+          }
+          window.Leave();
+        });
   };
   const auto text = [](const std::optional<std::uint64_t>& n) {
     return n ? std::optional<std::string>(std::to_string(*n)) : std::nullopt;
@@ -237,7 +256,8 @@ std::vector<std::string> Load::Verify() {
       check(place.source, writer->Key("counter"), place.counter);
       check(place.source, writer->Key("left"), text(place.left));
       check(place.source, writer->Key("right"), text(place.right));
-      if (place.left && *place.left + *place.right != 2 * kAccountStart) wrong.push_back(place.source + ": the sum of two accounts changed");
+      if (place.left && *place.left + *place.right != 2 * kAccountStart)
+        wrong.push_back(place.source + ": the sum of two accounts changed");
     }
   }
   window.Drain();

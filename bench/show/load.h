@@ -1,11 +1,12 @@
-// A mixed load: reads of documents, writes, and transactions of two records whose sum must not change. Each writer owns
-// its records, knows what it was told is in, and says in each write what it expects to replace.
+// A mixed load: reads of documents, writes, and transactions of two records whose sum must not
+// change. Each writer owns its records, knows what it was told is in, and says in each write what
+// it expects to replace.
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,10 +26,12 @@ class Load {
   struct Options {
     std::size_t writers = 16;  // each with one call in flight
     std::size_t readers = 16;
-    std::uint64_t calls_per_second = 3000;  // of all together, so that the machine is not only busy with the load
+    std::uint64_t calls_per_second =
+        3000;  // of all together, so that the machine is not only busy with the load
   };
 
-  Load(Client& client, const std::map<std::string, std::vector<Package>>& index, Options options, std::uint64_t seed);
+  Load(Client& client, const std::map<std::string, std::vector<Package>>& index, Options options,
+       std::uint64_t seed);
   ~Load();
 
   void Start();
@@ -62,7 +65,8 @@ class Load {
   void ReadOne(std::size_t reader);
   void Pace(std::function<void()> next);
   void Error(const std::string& what);
-  void Account(std::chrono::steady_clock::time_point begin, const Status& status, bool write, const std::string& what);
+  void Account(std::chrono::steady_clock::time_point begin, const Status& status, bool write,
+               const std::string& what);
 
   Client& client_;
   const Options options_;

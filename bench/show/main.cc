@@ -1,4 +1,5 @@
-// etalon-show: starts a collection on this machine from a manifest and shows it at work (see README.md).
+// etalon-show: starts a collection on this machine from a manifest and shows it at work (see
+// README.md).
 
 #include <fcntl.h>
 #include <signal.h>
@@ -34,8 +35,9 @@ pid_t StartOperator(const std::string& bin_dir, const std::string& data_dir) {
   }
   const std::string program = bin_dir + "/etalon-operator";
   const std::string manifest = data_dir + "/collection.yaml";
-  execl(program.c_str(), program.c_str(), "--platform", "local", "--manifest", manifest.c_str(), "--data", data_dir.c_str(),
-        "--bin-dir", bin_dir.c_str(), "--stop-children-on-exit", static_cast<char*>(nullptr));
+  execl(program.c_str(), program.c_str(), "--platform", "local", "--manifest", manifest.c_str(),
+        "--data", data_dir.c_str(), "--bin-dir", bin_dir.c_str(), "--stop-children-on-exit",
+        static_cast<char*>(nullptr));
   _exit(127);
 }
 
@@ -68,7 +70,8 @@ void WhatNext(const std::string& bin_dir, const std::string& data_dir) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string data_dir, bin_dir = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
+  std::string data_dir,
+      bin_dir = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
   bool once = false;
   etalon::show::StoryOptions options;
   CLI::App app("Shows a sharded collection with real data growing and shrinking under load.");
@@ -114,7 +117,10 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   if (!alive) {
-    std::fprintf(stderr, "etalon-show: the operator ended by itself; its last words are in %s/operator.log\n", data_dir.c_str());
+    std::fprintf(
+        stderr,
+        "etalon-show: the operator ended by itself; its last words are in %s/operator.log\n",
+        data_dir.c_str());
     std::_Exit(1);  // the story waits for a collection that will not come
   }
   if (!once && !good) std::_Exit(StopOperator(op) ? 130 : 1);

@@ -32,7 +32,9 @@ std::string SourceOf(const Stanza& stanza) {
 
 Status Add(const Stanza& stanza, std::uint64_t line, std::set<std::string>* seen, Index* out) {
   const std::string* name = stanza.Find("Package");
-  if (name == nullptr) return InvalidArgument("the stanza that ends at line " + std::to_string(line) + " has no Package field");
+  if (name == nullptr)
+    return InvalidArgument("the stanza that ends at line " + std::to_string(line) +
+                           " has no Package field");
   const auto part = [&](const char* field) {
     const std::string* value = stanza.Find(field);
     return value == nullptr ? std::string("-") : *value;
@@ -64,27 +66,32 @@ Result<Index> ParsePackages(std::istream& in) {
       continue;
     }
     if (line[0] == ' ' || line[0] == '\t') {
-      if (stanza.fields.empty()) return InvalidArgument("line " + std::to_string(number) + " continues nothing");
+      if (stanza.fields.empty())
+        return InvalidArgument("line " + std::to_string(number) + " continues nothing");
       stanza.fields.back().second += "\n" + line.substr(1);
       continue;
     }
     const auto colon = line.find(':');
     if (colon == std::string::npos || colon == 0) {
-      return InvalidArgument("line " + std::to_string(number) + " is no field: expected 'Name: value'");
+      return InvalidArgument("line " + std::to_string(number) +
+                             " is no field: expected 'Name: value'");
     }
     const auto value = line.find_first_not_of(' ', colon + 1);
-    stanza.fields.emplace_back(line.substr(0, colon), value == std::string::npos ? "" : line.substr(value));
+    stanza.fields.emplace_back(line.substr(0, colon),
+                               value == std::string::npos ? "" : line.substr(value));
   }
   if (!stanza.fields.empty()) ETALON_RETURN_IF_ERROR(Add(stanza, number, &seen, &out));
   return out;
 }
 
 Result<Index> ReadMachineIndex() {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen("apt-cache dumpavail", "r"), pclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen("apt-cache dumpavail", "r"),
+                                                             pclose);
   if (!pipe) return Internal("apt-cache cannot be started: is this Debian?");
   std::string text;
   char buffer[1 << 16];
-  for (std::size_t n; (n = std::fread(buffer, 1, sizeof(buffer), pipe.get())) > 0;) text.append(buffer, n);
+  for (std::size_t n; (n = std::fread(buffer, 1, sizeof(buffer), pipe.get())) > 0;)
+    text.append(buffer, n);
   std::istringstream in(std::move(text));
   return ParsePackages(in);
 }

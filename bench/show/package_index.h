@@ -1,4 +1,5 @@
-// The Debian package index of this machine as documents: what `apt-cache dumpavail` prints, stanza by stanza.
+// The Debian package index of this machine as documents: what `apt-cache dumpavail` prints, stanza
+// by stanza.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ struct Package {
   std::string json;    // all fields, as one object
 };
 
-// Packages by source, sources sorted by name. A stanza without a Package field, or a line that is no field, is
-// INVALID_ARGUMENT with its line number. A stanza that repeats an earlier one's key is dropped.
+// Packages by source, sources sorted by name. A stanza without a Package field, or a line that is
+// no field, is INVALID_ARGUMENT with its line number. A stanza that repeats an earlier one's key is
+// dropped.
 Result<std::map<std::string, std::vector<Package>>> ParsePackages(std::istream& in);
 
 // Runs `apt-cache dumpavail` and parses its output.

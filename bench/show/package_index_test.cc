@@ -15,7 +15,8 @@ Result<std::map<std::string, std::vector<Package>>> Parse(const std::string& tex
 
 TEST(PackageIndex, GroupsBinariesBySource) {
   auto index = Parse(
-      "Package: libfoo1\nSource: foo (1.0-1)\nVersion: 1.0-1+b1\nArchitecture: amd64\nDescription: a library\n long text\n .\n more\n\n"
+      "Package: libfoo1\nSource: foo (1.0-1)\nVersion: 1.0-1+b1\nArchitecture: amd64\nDescription: "
+      "a library\n long text\n .\n more\n\n"
       "Package: foo\nVersion: 1.0-1\nArchitecture: all\n\n"
       "Package: bar\nVersion: 2\nArchitecture: amd64\n");
   ASSERT_TRUE(index.ok()) << index.status().ToString();

@@ -1,11 +1,12 @@
-// Lines that scroll, above a block that is drawn over itself. On what is no terminal the block is left out but for now
-// and then.
+// Lines that scroll, above a block that is drawn over itself. On what is no terminal the block is
+// left out but for now and then.
 #pragma once
+
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <unistd.h>
 
 namespace etalon::show {
 

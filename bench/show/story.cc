@@ -20,12 +20,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using SteadyClock = std::chrono::steady_clock;
 
-double Since(SteadyClock::time_point begin) { return std::chrono::duration<double>(SteadyClock::now() - begin).count(); }
+double Since(SteadyClock::time_point begin) {
+  return std::chrono::duration<double>(SteadyClock::now() - begin).count();
+}
 
 std::string Bar(double share) {
   const int width = 40;
   const int full = static_cast<int>(share * width);
-  return "[" + std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(width - full), '.') +
+  return "[" + std::string(static_cast<std::size_t>(full), '#') +
+         std::string(static_cast<std::size_t>(width - full), '.') +
          fmt::format("] {:3.0f} %", share * 100);
 }
 
@@ -62,8 +65,10 @@ void Story::Draw(const std::string& doing, double progress) {
   std::string block = "\n" + RenderShards(view_.shards());
   if (load_) {
     const auto sample = load_->Take();
-    block += fmt::format("\n  LOAD  {:.0f} calls/s   p50 {:.1f} ms   p99 {:.1f} ms   longest {:.0f} ms   errors {}\n", sample.per_second,
-                         sample.p50_ms, sample.p99_ms, sample.longest_ms, sample.errors);
+    block += fmt::format(
+        "\n  LOAD  {:.0f} calls/s   p50 {:.1f} ms   p99 {:.1f} ms   longest {:.0f} ms   errors "
+        "{}\n",
+        sample.per_second, sample.p50_ms, sample.p99_ms, sample.longest_ms, sample.errors);
   }
   block += "\n  " + doing + (progress < 0 ? "" : "  " + Bar(progress)) + "\n";
   screen_.Block(block);
@@ -79,7 +84,8 @@ bool Story::WaitSettled(std::size_t shards, Duration limit, const char* doing) {
     // A person reads the table; polling faster would only take from what is shown.
     std::this_thread::sleep_for(milliseconds(250));
   }
-  Wrong(fmt::format("{}: not done after {} s: {}", doing, std::chrono::duration_cast<seconds>(limit).count(), why));
+  Wrong(fmt::format("{}: not done after {} s: {}", doing,
+                    std::chrono::duration_cast<seconds>(limit).count(), why));
   return false;
 }
 
@@ -89,7 +95,8 @@ void Story::KillLeader() {
     if (!shard.leader || shard.leader->transfers_size() == 0) continue;
     for (const auto& storage : view_.endpoints().storages) {
       if (storage.name != shard.leader->replica() || storage.pid <= 0) continue;
-      screen_.Line(fmt::format("  kill -9 {} ({}, the leader of {}, which is moving buckets)", storage.pid, storage.name, name));
+      screen_.Line(fmt::format("  kill -9 {} ({}, the leader of {}, which is moving buckets)",
+                               storage.pid, storage.name, name));
       kill(storage.pid, SIGKILL);
       return;
     }
@@ -109,28 +116,33 @@ bool Story::Scale(int shards, Duration limit, bool kill_a_leader) {
     while (!moving && SteadyClock::now() < end) {
       view_.Poll();
       for (const auto& [name, shard] : view_.shards()) {
-        moving |= shard.leader && shard.leader->transfers_size() > 0 && shard.leader->buckets().receiving() + shard.leader->buckets().active() > 0;
+        moving |= shard.leader && shard.leader->transfers_size() > 0 &&
+                  shard.leader->buckets().receiving() + shard.leader->buckets().active() > 0;
       }
       Draw(doing + ": new shards start");
     }
     KillLeader();
   }
   if (!WaitSettled(static_cast<std::size_t>(shards), limit, doing.c_str())) return false;
-  const std::string figure = fmt::format("{} shards at their etalon after {:.1f} s; longest write meanwhile {:.0f} ms{}", shards, Since(begin),
-                                         load_->longest_write_ms(), kill_a_leader ? " (failover included)" : "");
+  const std::string figure = fmt::format(
+      "{} shards at their etalon after {:.1f} s; longest write meanwhile {:.0f} ms{}", shards,
+      Since(begin), load_->longest_write_ms(), kill_a_leader ? " (failover included)" : "");
   figures_.push_back(figure);
   screen_.Line("  " + figure);
   return true;
 }
 
 bool Story::Run() {
-  screen_.Line("* A collection of 2 shards with 3 replicas each, and 2 routers, starts from " + options_.data_dir + "/collection.yaml.");
+  screen_.Line("* A collection of 2 shards with 3 replicas each, and 2 routers, starts from " +
+               options_.data_dir + "/collection.yaml.");
   auto begin = SteadyClock::now();
   if (!WaitSettled(2, seconds(60), "the collection starts")) return false;
   screen_.Line(fmt::format("  It serves after {:.1f} s.", Since(begin)));
   client_ = std::make_unique<Client>(view_.endpoints().routers, seconds(10));
 
-  screen_.Line(fmt::format("\n* {} packages of {} sources go in, each with its source's counter in one transaction.", packages_, index_.size()));
+  screen_.Line(fmt::format(
+      "\n* {} packages of {} sources go in, each with its source's counter in one transaction.",
+      packages_, index_.size()));
   std::atomic<std::uint64_t> imported{0};
   std::atomic<bool> importing{true};
   ImportResult result;
@@ -145,22 +157,26 @@ bool Story::Run() {
   }
   importer.join();
   if (result.failed > 0) {
-    Wrong(fmt::format("{} packages were not imported, first: {}", result.failed, result.first_failure));
+    Wrong(fmt::format("{} packages were not imported, first: {}", result.failed,
+                      result.first_failure));
     return false;
   }
-  figures_.push_back(fmt::format("{} packages ({} MiB) imported in {:.1f} s: {:.0f}/s", result.packages, result.bytes >> 20, result.seconds,
+  figures_.push_back(fmt::format("{} packages ({} MiB) imported in {:.1f} s: {:.0f}/s",
+                                 result.packages, result.bytes >> 20, result.seconds,
                                  static_cast<double>(result.packages) / result.seconds));
   screen_.Line("  " + figures_.back());
 
-  screen_.Line("\n* A load of reads, writes and two-record transactions begins, and goes on until the end.");
+  screen_.Line(
+      "\n* A load of reads, writes and two-record transactions begins, and goes on until the end.");
   Load::Options load;
   load.calls_per_second = options_.calls_per_second;
   load_ = std::make_unique<Load>(*client_, index_, load, OsSeed());
   load_->Start();
   if (!Scale(4, seconds(120), true) || !Scale(3, seconds(120), false)) return false;
   load_->Stop();
-  figures_.push_back(fmt::format("{} calls of the load, {} acknowledged writes, {} errors, {} sent again by the client", load_->calls(),
-                                 load_->acknowledged(), load_->errors(), client_->resent()));
+  figures_.push_back(fmt::format(
+      "{} calls of the load, {} acknowledged writes, {} errors, {} sent again by the client",
+      load_->calls(), load_->acknowledged(), load_->errors(), client_->resent()));
   screen_.Line("\n* The load stops. " + figures_.back() + ".");
   if (load_->errors() > 0) Wrong("calls of the load failed, first: " + load_->first_error());
   return Verify();
@@ -180,9 +196,11 @@ bool Story::Verify() {
   screen_.Line("\nFigures:");
   for (const auto& figure : figures_) screen_.Line("  " + figure);
   if (wrong_.empty()) {
-    screen_.Line(fmt::format("\nVERDICT: good. {} documents as in the index, {} source counters right, {} acknowledged writes found,\n"
-                             "         buckets tile, replicas equal, no call failed.",
-                             packages_, index_.size(), load_->acknowledged()));
+    screen_.Line(
+        fmt::format("\nVERDICT: good. {} documents as in the index, {} source counters right, {} "
+                    "acknowledged writes found,\n"
+                    "         buckets tile, replicas equal, no call failed.",
+                    packages_, index_.size(), load_->acknowledged()));
   } else {
     screen_.Line(fmt::format("\nVERDICT: BAD, {} things are wrong (see above).", wrong_.size()));
   }

@@ -1,4 +1,5 @@
-// The show: a collection with real data in it grows and shrinks under load, loses a process, and loses nothing.
+// The show: a collection with real data in it grows and shrinks under load, loses a process, and
+// loses nothing.
 #pragma once
 
 #include <map>
@@ -24,7 +25,8 @@ class Story {
  public:
   Story(StoryOptions options, const std::map<std::string, std::vector<Package>>& index);
 
-  // Everything up to the verdict; false: something was lost, doubled, refused or never finished. Says what, all the way.
+  // Everything up to the verdict; false: something was lost, doubled, refused or never finished.
+  // Says what, all the way.
   bool Run();
 
  private:

@@ -10,8 +10,9 @@
 
 namespace etalon::show {
 
-// What is not as it should be, at most a few; empty: every document is equal to the index's, and every source's counter
-// equals the number of its packages.
-std::vector<std::string> VerifyDocuments(Client& client, const std::map<std::string, std::vector<Package>>& index);
+// What is not as it should be, at most a few; empty: every document is equal to the index's, and
+// every source's counter equals the number of its packages.
+std::vector<std::string> VerifyDocuments(Client& client,
+                                         const std::map<std::string, std::vector<Package>>& index);
 
 }  // namespace etalon::show

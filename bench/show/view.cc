@@ -21,7 +21,9 @@ std::string Bytes(std::uint64_t n) {
   return fmt::format("{:.0f} KiB", static_cast<double>(n) / 1024);
 }
 
-std::uint64_t Held(const v1::InfoResponse& info) { return info.buckets().active() + info.buckets().pinned(); }
+std::uint64_t Held(const v1::InfoResponse& info) {
+  return info.buckets().active() + info.buckets().pinned();
+}
 
 std::string StateOf(const ShardView& shard) {
   if (!shard.leader) return "no leader";
@@ -32,7 +34,8 @@ std::string StateOf(const ShardView& shard) {
   if (out > 0 && in > 0) return fmt::format("sends {} gets {}", out, in);
   if (out > 0) return fmt::format("sends {}", out);
   if (in > 0) return fmt::format("receives {}", in);
-  return shard.alive < shard.replicas ? fmt::format("{} of {} up", shard.alive, shard.replicas) : "serves";
+  return shard.alive < shard.replicas ? fmt::format("{} of {} up", shard.alive, shard.replicas)
+                                      : "serves";
 }
 
 }  // namespace
@@ -43,9 +46,11 @@ Result<Endpoints> ReadEndpoints(const std::string& data_dir) {
   const auto json = nlohmann::json::parse(in, nullptr, false);
   if (!json.is_object()) return DataLoss(data_dir + "/endpoints.json is no JSON object");
   Endpoints out;
-  for (const auto& router : json.value("routers", nlohmann::json::array())) out.routers.push_back(router.value("address", ""));
+  for (const auto& router : json.value("routers", nlohmann::json::array()))
+    out.routers.push_back(router.value("address", ""));
   for (const auto& s : json.value("storages", nlohmann::json::array())) {
-    out.storages.push_back({s.value("name", ""), s.value("shard", ""), s.value("address", ""), s.value("pid", 0)});
+    out.storages.push_back(
+        {s.value("name", ""), s.value("shard", ""), s.value("address", ""), s.value("pid", 0)});
   }
   return out;
 }
@@ -74,7 +79,8 @@ void View::Poll() {
     ++shard.replicas;
     if (!infos[i]) continue;
     ++shard.alive;
-    if (infos[i]->leader() && (!shard.leader || shard.leader->term() < infos[i]->term())) shard.leader = std::move(infos[i]);
+    if (infos[i]->leader() && (!shard.leader || shard.leader->term() < infos[i]->term()))
+      shard.leader = std::move(infos[i]);
   }
 }
 
@@ -105,14 +111,17 @@ bool View::Settled(std::size_t shards, std::uint64_t buckets, std::string* why) 
       *why = fmt::format("{} has {} of {} replicas", name, shard.alive, shard.replicas);
       return false;
     }
-    if (info.transfers_size() > 0 || info.buckets().sending() + info.buckets().sent() + info.buckets().receiving() + info.buckets().garbage() > 0) {
+    if (info.transfers_size() > 0 || info.buckets().sending() + info.buckets().sent() +
+                                             info.buckets().receiving() + info.buckets().garbage() >
+                                         0) {
       *why = name + " is moving buckets";
       return false;
     }
     const std::uint64_t factor = finest / info.modulus();
     owned += Held(info) * factor;
     if (!info.has_etalon() || static_cast<double>(Held(info) * factor) != info.etalon()) {
-      *why = fmt::format("{} holds {} buckets, its etalon is {}", name, Held(info) * factor, info.has_etalon() ? fmt::format("{}", info.etalon()) : "unknown");
+      *why = fmt::format("{} holds {} buckets, its etalon is {}", name, Held(info) * factor,
+                         info.has_etalon() ? fmt::format("{}", info.etalon()) : "unknown");
       return false;
     }
   }
@@ -142,18 +151,23 @@ Status View::ReplicasEqual() {
 }
 
 std::string RenderShards(const std::map<std::string, ShardView>& shards) {
-  std::string out = fmt::format("  {:<16} {:<16} {:<20} {:>8} {:>8} {:>10} {:>10}\n", "SHARD", "STATE", "LEADER", "BUCKETS", "ETALON", "DISBALANCE", "DATA");
+  std::string out = fmt::format("  {:<16} {:<16} {:<20} {:>8} {:>8} {:>10} {:>10}\n", "SHARD",
+                                "STATE", "LEADER", "BUCKETS", "ETALON", "DISBALANCE", "DATA");
   for (const auto& [name, shard] : shards) {
     if (!shard.leader) {
-      out += fmt::format("  {:<16} {:<16} {:<20} {:>8} {:>8} {:>10} {:>10}\n", name, StateOf(shard), "-", "?", "?", "?", "?");
+      out += fmt::format("  {:<16} {:<16} {:<20} {:>8} {:>8} {:>10} {:>10}\n", name, StateOf(shard),
+                         "-", "?", "?", "?", "?");
       continue;
     }
     const auto& info = *shard.leader;
-    const std::string disbalance = !info.has_disbalance()            ? "?"
-                                   : std::isinf(info.disbalance()) ? "inf"
-                                                                   : fmt::format("{:.1f} %", info.disbalance() * 100);
-    out += fmt::format("  {:<16} {:<16} {:<20} {:>8} {:>8} {:>10} {:>10}\n", name, StateOf(shard), info.replica(), Held(info),
-                       info.has_etalon() ? fmt::format("{:.0f}", info.etalon()) : "?", disbalance, Bytes(info.store_bytes()));
+    const std::string disbalance = !info.has_disbalance() ? "?"
+                                   : std::isinf(info.disbalance())
+                                       ? "inf"
+                                       : fmt::format("{:.1f} %", info.disbalance() * 100);
+    out += fmt::format("  {:<16} {:<16} {:<20} {:>8} {:>8} {:>10} {:>10}\n", name, StateOf(shard),
+                       info.replica(), Held(info),
+                       info.has_etalon() ? fmt::format("{:.0f}", info.etalon()) : "?", disbalance,
+                       Bytes(info.store_bytes()));
   }
   return out;
 }

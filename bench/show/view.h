@@ -1,4 +1,5 @@
-// The collection as its processes show it: polled from every storage, for the live table and the final checks.
+// The collection as its processes show it: polled from every storage, for the live table and the
+// final checks.
 #pragma once
 
 #include <map>
@@ -45,10 +46,12 @@ class View {
   const Endpoints& endpoints() const { return endpoints_; }
   // Shards that hold buckets and have a leader.
   std::size_t serving() const;
-  // Every bucket is owned, nothing is in flight, and each of `shards` shards holds exactly its etalon.
+  // Every bucket is owned, nothing is in flight, and each of `shards` shards holds exactly its
+  // etalon.
   bool Settled(std::size_t shards, std::uint64_t buckets, std::string* why) const;
 
-  // Every replica of every shard at one applied index with one checksum. Nobody may write meanwhile.
+  // Every replica of every shard at one applied index with one checksum. Nobody may write
+  // meanwhile.
   Status ReplicasEqual();
 
  private:

@@ -1,4 +1,5 @@
-// What a topology must be, and what the next one may change. The same rules judge a dry run and decide at apply.
+// What a topology must be, and what the next one may change. The same rules judge a dry run and
+// decide at apply.
 #pragma once
 
 #include "common/status.h"
@@ -9,8 +10,9 @@ namespace etalon::bucket {
 // INVALID_ARGUMENT/INVALID_CFG with what is wrong.
 Status CheckTopology(const v1::Topology& topology);
 
-// Whether `next` may follow `old`; the same content again may. FAILED_PRECONDITION: STALE_TOPOLOGY for an older version,
-// TOPOLOGY_CONFLICT for the same version with another content; hint.number is the version of `old`.
+// Whether `next` may follow `old`; the same content again may. FAILED_PRECONDITION: STALE_TOPOLOGY
+// for an older version, TOPOLOGY_CONFLICT for the same version with another content; hint.number is
+// the version of `old`.
 Status CheckTopologyChange(const v1::Topology& old, const v1::Topology& next);
 
 }  // namespace etalon::bucket

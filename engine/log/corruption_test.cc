@@ -165,6 +165,19 @@ TEST_F(LogDamage, ARestOfTheLastRecordIsCutAndOverwritten) {
   EXPECT_EQ(n_.log->recovered().torn_bytes, 0u);
 }
 
+TEST_F(LogDamage, DataBehindATornSegmentIsDamage) {
+  std::string torn = content_[last_];
+  torn[Records(last_).back().first + 100] = '?';
+  n_.world.disk("n").Poke(last_, torn);
+  std::string spare = content_[files_[4]];
+  spare[1000] = 'x';
+  const Status status = OpenWith(files_[4], spare);
+  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_NE(status.message().find(files_[4]), std::string::npos) << status.ToString();
+  EXPECT_TRUE(Open().ok()) << "without it the end is only torn";
+  EXPECT_EQ(now_, Expected(27));
+}
+
 TEST_F(LogDamage, ANewerFormatIsLeftAlone) {
   std::string newer = content_[files_[2]].substr(0, 8);
   PutLe32(&newer, kFormatVersion + 1);

@@ -376,6 +376,23 @@ TEST(SegmentedLog, EveryLifeBeginsANewSegmentAndGivesTheOldOnesRestBack) {
   EXPECT_LE(n.Segments().size(), 12u);
 }
 
+TEST(SegmentedLog, UnfinishedAndForeignFilesAreNotSegments) {
+  LogNode n(1);
+  n.MustOpen();
+  n.Append(1, 3, 1);
+  ASSERT_TRUE(n.WaitDurable());
+  n.Settle();
+  n.Crash();
+  n.world.disk("n").Poke("log/0000000002.seg.new", "half");
+  n.world.disk("n").Poke("log/0000000009.seg.new", "half");
+  n.world.disk("n").Poke("log/notes", "mine");
+  n.MustOpen();
+  EXPECT_EQ(n.Describe(), "1..3: 1@1");
+  n.Settle();
+  EXPECT_EQ(n.Segments(),
+            (std::vector<std::string>{"log/0000000001.seg", "log/0000000002.seg", "log/notes"}));
+}
+
 TEST(SegmentedLog, MayBeDestroyedWithAJobInFlight) {
   LogNode n(1);
   n.MustOpen();

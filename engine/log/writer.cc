@@ -139,12 +139,9 @@ void SegmentWriter::Allocate() {
 DiskJob SegmentWriter::BuildSegment(std::uint32_t number, std::uint64_t salt) const {
   const std::string path = Path(number);
   const std::string unfinished = path + std::string(kUnfinished);
-  return {DiskOp::Remove(unfinished),
-          DiskOp::Allocate(unfinished, segment_bytes_),
+  return {DiskOp::Allocate(unfinished, segment_bytes_),
           DiskOp::Write(unfinished, 0, EncodeSegmentHeader({number, salt, segment_bytes_})),
-          DiskOp::Sync(unfinished),
-          DiskOp::Rename(unfinished, path),
-          DiskOp::SyncDir(dir_)};
+          DiskOp::Sync(unfinished), DiskOp::Rename(unfinished, path), DiskOp::SyncDir(dir_)};
 }
 
 // Group commit.

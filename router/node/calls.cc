@@ -41,6 +41,9 @@ void Calls::Admit(SteadyTime now, const NodeName& client, std::uint64_t request,
     return Refuse(client, request, call,
                   InvalidArgument(call.function() + " changes records: use mode rw"));
   }
+  if (!v1::Mode_IsValid(call.mode())) {
+    return Refuse(client, request, call, InvalidArgument("this version does not know that mode"));
+  }
   const std::uint64_t cost = call.args().size() + call.function().size() + kOverhead;
   const auto known = client_bytes_.find(client);
   const std::uint64_t mine = known == client_bytes_.end() ? 0 : known->second;
@@ -74,6 +77,8 @@ void Calls::Admit(SteadyTime now, const NodeName& client, std::uint64_t request,
   }
   client_bytes_[client] += cost;
   bytes_ += cost;
+  // Random, so that what storages still answer to an earlier life of this router does not match.
+  if (last_ == 0) last_ = host_.random().NextId() >> 16;
   const Number number = ++last_;
   calls_.emplace(number, std::move(pending));
   Perform(now, number, std::move(output));

@@ -62,6 +62,8 @@ TEST(RouterCalls, WhatMakesNoSenseIsRefusedWithoutATry) {
   EXPECT_EQ(c.Call(c.Make("get", 8)).status().reason(), v1::REASON_BUCKET_OUT_OF_RANGE);
   EXPECT_EQ(c.Call(c.Make("put", 0, v1::MODE_RO)).status().code(),
             static_cast<unsigned>(Code::kInvalidArgument));
+  EXPECT_EQ(c.Call(c.Make("get", 0, static_cast<v1::Mode>(9))).status().code(),
+            static_cast<unsigned>(Code::kInvalidArgument));
   EXPECT_EQ(c.CallsSeen(), 0u);
 }
 

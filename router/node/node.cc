@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/check.h"
 #include "proto/wire.h"
 #include "router/call/verdict.h"
 
@@ -203,6 +204,7 @@ void Node::CheckReady() {
 }
 
 void Node::Stop(Duration grace, UniqueFunction<void()> done) {
+  ETALON_CHECK(done && !stop_by_, "Stop is called once, with what to do then");
   stop_by_ = now() + grace;
   stopped_ = std::move(done);
   Settle();

@@ -424,6 +424,26 @@ TEST(RouterNode, ARestartedRouterLearnsEverythingAnew) {
   EXPECT_EQ(c.Call(c.Make("put", 2)).status().code(), 0u);
 }
 
+TEST(RouterNode, AnswersToAnEarlierLifeAreNotTakenForOthers) {
+  Cluster c;
+  c.Start();
+  unsigned calls = 0;
+  c.leader(0).refuse = [&](const v1::Call&) -> std::optional<Status> {
+    if (calls++ != 0) return std::nullopt;
+    return FailedPrecondition(Reason::kConditionFailed, "for the first life");
+  };
+  c.leader(0).hold_replies = true;
+  c.SendCall(c.Make("put", 0));
+  c.world.RunFor(milliseconds(20));
+  c.StopRouter();
+  c.Start();
+  const auto id = c.SendCall(c.Make("put", 0));
+  c.world.RunFor(milliseconds(20));
+  ASSERT_EQ(calls, 2u);
+  c.leader(0).Release();
+  EXPECT_EQ(c.Await(id).call().status().code(), 0u);
+}
+
 // ---- determinism
 // ----------------------------------------------------------------------------------
 

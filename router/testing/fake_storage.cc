@@ -78,6 +78,11 @@ void FakeReplica::Send(const NodeName& to, v1::NodeMessage message) {
   (void)env_.net.Send(to, Lane::kControl, message.SerializeAsString());
 }
 
+void FakeReplica::Release() {
+  hold_replies = false;
+  for (auto& [to, message] : std::exchange(held_, {})) Send(to, std::move(message));
+}
+
 void FakeReplica::Beat() {
   if (leads() && !mute) {
     v1::FeedMessage beat;
@@ -270,7 +275,11 @@ void FakeReplica::OnMessage(const NodeName& from, const std::string& bytes) {
   }
   if (mute_calls) return;
   out.set_reply_frame(replies.SerializeAsString());
-  Send(from, std::move(out));
+  if (hold_replies) {
+    held_.emplace_back(from, std::move(out));
+  } else {
+    Send(from, std::move(out));
+  }
 }
 
 }  // namespace etalon::router::testing

@@ -77,9 +77,10 @@ class FakeReplica {
   void ForgetCalls() { calls_.clear(); }
 
   // Script.
-  bool mute = false;        // connected, but nothing is done
-  bool mute_calls = false;  // pings are answered, calls are not
-  bool mute_feed = false;   // subscriptions are accepted and never served
+  bool mute = false;          // connected, but nothing is done
+  bool mute_calls = false;    // pings are answered, calls are not
+  bool mute_feed = false;     // subscriptions are accepted and never served
+  bool hold_replies = false;  // until Release
   bool ready = true;
   std::uint64_t lag_millis = 0;
   std::uint64_t applied = 100;
@@ -87,6 +88,7 @@ class FakeReplica {
   std::function<std::optional<v1::MapRunReply>(const v1::MapRun&)> map_run;
   std::optional<v1::Topology> topology;
 
+  void Release();                          // sends the replies that were held
   void SendFeed(v1::FeedMessage message);  // to the subscribers, in the chain
   // As it is; for messages out of the chain.
   void SendRaw(v1::FeedMessage message);
@@ -108,6 +110,7 @@ class FakeReplica {
   FakeShard& shard_;
   std::map<NodeName, Subscriber> subscribers_;
   std::vector<Seen> calls_;
+  std::vector<std::pair<NodeName, v1::NodeMessage>> held_;
   std::size_t frames_ = 0;
   std::size_t subscriptions_ = 0;
   std::size_t fetches_ = 0;

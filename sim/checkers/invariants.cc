@@ -21,9 +21,11 @@ std::uint8_t FinestLevel(Cluster& cluster) {
 }
 
 template <typename F>
-void ForEachPart(const bucket::StateMachine& state, std::uint32_t number, std::uint8_t level, F&& f) {
+void ForEachPart(const bucket::StateMachine& state, std::uint32_t number, std::uint8_t level,
+                 F&& f) {
   const std::uint64_t modulus = std::uint64_t{state.bucket_count()} << level;
-  for (std::uint64_t b = number; b < modulus; b += state.modulus()) f(static_cast<std::uint32_t>(b));
+  for (std::uint64_t b = number; b < modulus; b += state.modulus())
+    f(static_cast<std::uint32_t>(b));
 }
 
 }  // namespace
@@ -41,7 +43,9 @@ std::string CheckOwnership(Cluster& cluster) {
       if (!bucket::IsWritable(row.status)) continue;
       ForEachPart(state, number, level, [&](std::uint32_t part) {
         auto [it, fresh] = owner.emplace(part, name);
-        if (!fresh) violated = "bucket " + std::to_string(part) + " is writable on " + it->second + " and " + name;
+        if (!fresh)
+          violated =
+              "bucket " + std::to_string(part) + " is writable on " + it->second + " and " + name;
       });
     }
   }
@@ -65,15 +69,16 @@ bool IsSettled(Cluster& cluster, std::string* why) {
     }
     for (const auto& [number, row] : state.rows()) {
       if (!bucket::IsWritable(row.status) || row.transfer) {
-        *why = "bucket " + std::to_string(number) + " is " + std::string(bucket::RowStatusName(row.status)) + " on shard " +
-               std::to_string(s);
+        *why = "bucket " + std::to_string(number) + " is " +
+               std::string(bucket::RowStatusName(row.status)) + " on shard " + std::to_string(s);
         return false;
       }
       ForEachPart(state, number, level, [&](std::uint32_t part) { ++owners[part]; });
     }
   }
   for (std::uint64_t b = 0; b < modulus; ++b) {
-    const int n = owners.count(static_cast<std::uint32_t>(b)) ? owners[static_cast<std::uint32_t>(b)] : 0;
+    const int n =
+        owners.count(static_cast<std::uint32_t>(b)) ? owners[static_cast<std::uint32_t>(b)] : 0;
     if (n != 1) {
       *why = "bucket " + std::to_string(b) + " is owned " + std::to_string(n) + " times";
       return false;

@@ -10,7 +10,8 @@ namespace etalon::sim {
 namespace {
 
 constexpr CollectionId kCollection{0xc0ffee};
-// Longer than any deadline that a simulated client gives: what was not answered by then is not executed any more.
+// Longer than any deadline that a simulated client gives: what was not answered by then is not
+// executed any more.
 constexpr Duration kClientPatience = std::chrono::seconds(12);
 
 v1::Topology MakeTopology(const ClusterOptions& options) {
@@ -77,11 +78,14 @@ Cluster::Cluster(SimWorld& world, ClusterOptions options)
     v1::NodeMessage message;
     if (!message.ParseFromString(bytes)) return;
     if (message.has_admin_reply()) {
-      if (auto node = admin_.extract(message.admin_reply().id())) node.mapped()(message.admin_reply().response());
+      if (auto node = admin_.extract(message.admin_reply().id()))
+        node.mapped()(message.admin_reply().response());
       return;
     }
     v1::ClientResponse response;
-    if (message.body_case() != v1::NodeMessage::kClientReply || !response.ParseFromString(message.client_reply())) return;
+    if (message.body_case() != v1::NodeMessage::kClientReply ||
+        !response.ParseFromString(message.client_reply()))
+      return;
     if (auto node = clients_.extract(response.id())) node.mapped()(response);
   });
 }
@@ -135,9 +139,9 @@ void Cluster::StartStorage(const NodeName& name, Env env) {
   }
   auto& factory = factories_[name];
   factory = std::make_unique<store::MemoryStoreFactory>(env.disk);
-  auto node = std::make_unique<storage::Node>(env, options, *factory, [this, name](const Status& status) {
-    fatal_.push_back(name + ": " + status.ToString());
-  });
+  auto node = std::make_unique<storage::Node>(
+      env, options, *factory,
+      [this, name](const Status& status) { fatal_.push_back(name + ": " + status.ToString()); });
   storage::Node* raw = node.get();
   storages_[name] = std::move(node);
   world_.SetReceiver(name, [raw](const NodeName& from, Lane lane, const std::string& bytes) {
@@ -178,7 +182,8 @@ bool Cluster::Form(Duration limit) {
     }
     return true;
   };
-  if (!world_.RunUntil([&] { return all([](storage::Node& n) { return n.Serving(); }); }, limit)) return false;
+  if (!world_.RunUntil([&] { return all([](storage::Node& n) { return n.Serving(); }); }, limit))
+    return false;
   for (int s = 0; s < options_.shards; ++s) {
     v1::AdminRequest request;
     v1::FormRequest& form = *request.mutable_form();
@@ -192,7 +197,8 @@ bool Cluster::Form(Duration limit) {
       member.set_name(name);
       member.set_member(storage(name)->identity().member.value());
     }
-    for (const NodeName& name : StoragesOf(s)) Admin(name, request, [](const v1::AdminResponse&) {});
+    for (const NodeName& name : StoragesOf(s))
+      Admin(name, request, [](const v1::AdminResponse&) {});
   }
   const auto formed = [](storage::Node& n) { return n.shard() != nullptr && n.shard()->formed(); };
   if (!world_.RunUntil([&] { return all(formed); }, limit)) return false;
@@ -203,7 +209,8 @@ bool Cluster::Form(Duration limit) {
   for (int s = 0; s < options_.shards; ++s) {
     if (!AdminUntilOk(s, apply, limit)) return false;
   }
-  for (int r = 0; r < options_.routers; ++r) StartRouter(RouterName(r), world_.AddNode(RouterName(r)));
+  for (int r = 0; r < options_.routers; ++r)
+    StartRouter(RouterName(r), world_.AddNode(RouterName(r)));
   return world_.RunUntil(
       [&] {
         for (auto& [name, node] : routers_) {
@@ -236,7 +243,8 @@ void Cluster::Admin(const NodeName& to, const v1::AdminRequest& request, AdminDo
   (void)client_->net.Send(to, Lane::kControl, message.SerializeAsString());
 }
 
-bool Cluster::AdminUntilOk(int shard, const v1::AdminRequest& request, Duration limit, v1::AdminResponse* response) {
+bool Cluster::AdminUntilOk(int shard, const v1::AdminRequest& request, Duration limit,
+                           v1::AdminResponse* response) {
   auto ok = std::make_shared<bool>(false);
   const SteadyTime end = world_.now() + limit;
   while (!*ok && world_.now() < end) {
@@ -272,7 +280,8 @@ void Cluster::Client(const NodeName& router, v1::ClientRequest request, ClientDo
     auto node = clients_.extract(id);
     if (!node) return;
     v1::ClientResponse silence;
-    *silence.mutable_status() = ToProto(Unavailable(Reason::kOutcomeUnknown, "the router does not answer"));
+    *silence.mutable_status() =
+        ToProto(Unavailable(Reason::kOutcomeUnknown, "the router does not answer"));
     node.mapped()(silence);
   });
   v1::NodeMessage message;

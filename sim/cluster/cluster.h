@@ -1,4 +1,5 @@
-// A whole collection in a simulated world: storages and routers as their real Nodes over simulated disks and network.
+// A whole collection in a simulated world: storages and routers as their real Nodes over simulated
+// disks and network.
 #pragma once
 
 #include <functional>
@@ -34,7 +35,8 @@ class Cluster {
   Cluster(SimWorld& world, ClusterOptions options);
   ~Cluster();
 
-  // Starts everything, forms every shard, declares the collection complete. False when `limit` passes before.
+  // Starts everything, forms every shard, declares the collection complete. False when `limit`
+  // passes before.
   bool Form(Duration limit);
 
   // ---- nodes ----
@@ -48,7 +50,8 @@ class Cluster {
   void Crash(const NodeName& name);
   void Restart(const NodeName& name);
   bool IsUp(const NodeName& name) const { return world_.IsUp(name); }
-  // The leader that has applied an entry of its term, of the highest term if there are two; nullopt: none.
+  // The leader that has applied an entry of its term, of the highest term if there are two;
+  // nullopt: none.
   std::optional<NodeName> LeaderOf(int shard);
   // A status that ended a storage's process; tests expect none.
   const std::vector<std::string>& fatal() const { return fatal_; }
@@ -58,7 +61,8 @@ class Cluster {
   // The answer, or nothing when it is lost.
   void Admin(const NodeName& to, const v1::AdminRequest& request, AdminDone done);
   // Asks the leader of the shard again and again until it answers OK.
-  bool AdminUntilOk(int shard, const v1::AdminRequest& request, Duration limit, v1::AdminResponse* response = nullptr);
+  bool AdminUntilOk(int shard, const v1::AdminRequest& request, Duration limit,
+                    v1::AdminResponse* response = nullptr);
   using ClientDone = std::function<void(const v1::ClientResponse&)>;
   void Client(const NodeName& router, v1::ClientRequest request, ClientDone done);
 

@@ -47,21 +47,25 @@ void Chaos::Strike() {
       return Kill(name);
     case 1:
       world.net().Isolate(name);
-      world.After(random.Between(milliseconds(200), seconds(3)), [&world, name] { world.net().Join(name); });
+      world.After(random.Between(milliseconds(200), seconds(3)),
+                  [&world, name] { world.net().Join(name); });
       return;
     case 2: {
       const NodeName other = cluster_.storages()[random.Below(cluster_.storages().size())];
       world.net().CutOneWay(name, other);
-      world.After(random.Between(milliseconds(200), seconds(3)), [&world, name, other] { world.net().Heal(name, other); });
+      world.After(random.Between(milliseconds(200), seconds(3)),
+                  [&world, name, other] { world.net().Heal(name, other); });
       return;
     }
     case 3:
-      if (cluster_.IsUp(name)) world.Pause(name, random.Between(milliseconds(50), milliseconds(1500)));
+      if (cluster_.IsUp(name))
+        world.Pause(name, random.Between(milliseconds(50), milliseconds(1500)));
       return;
   }
 }
 
-std::string RunChecked(Cluster& cluster, const std::function<bool()>& done, Duration limit, bool* reached) {
+std::string RunChecked(Cluster& cluster, const std::function<bool()>& done, Duration limit,
+                       bool* reached) {
   SimWorld& world = cluster.world();
   const SteadyTime end = world.now() + limit;
   SteadyTime next_check = world.now();
@@ -98,17 +102,27 @@ std::string Conclude(Cluster& cluster, Chains& chains) {
   }
   std::string why;
   bool reached = false;
-  const auto every = [&](std::function<bool()> predicate) { return Every(world, milliseconds(20), std::move(predicate)); };
-  if (auto v = RunChecked(cluster, every([&] { return IsSettled(cluster, &why); }), seconds(90), &reached); !v.empty()) {
+  const auto every = [&](std::function<bool()> predicate) {
+    return Every(world, milliseconds(20), std::move(predicate));
+  };
+  if (auto v = RunChecked(cluster, every([&] { return IsSettled(cluster, &why); }), seconds(90),
+                          &reached);
+      !v.empty()) {
     return v;
   }
   if (!reached) return "does not settle: " + why;
   chains.Stop();
-  if (auto v = RunChecked(cluster, [&] { return chains.idle(); }, seconds(30), &reached); !v.empty()) return v;
+  if (auto v = RunChecked(
+          cluster, [&] { return chains.idle(); }, seconds(30), &reached);
+      !v.empty())
+    return v;
   if (!reached) return "calls are never answered";
   if (!chains.failures().empty()) return chains.failures().front();
-  if (!chains.Verify(seconds(30))) return chains.failures().empty() ? "verification ends in no time" : chains.failures().front();
-  if (auto v = RunChecked(cluster, every([&] { return IsSettled(cluster, &why) && ReplicasEqual(cluster, &why); }), seconds(60), &reached);
+  if (!chains.Verify(seconds(30)))
+    return chains.failures().empty() ? "verification ends in no time" : chains.failures().front();
+  if (auto v = RunChecked(
+          cluster, every([&] { return IsSettled(cluster, &why) && ReplicasEqual(cluster, &why); }),
+          seconds(60), &reached);
       !v.empty()) {
     return v;
   }

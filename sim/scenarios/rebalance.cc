@@ -1,4 +1,5 @@
-// Weights change at random while everything fails: the rebalancer brings the collection to its etalon all the same.
+// Weights change at random while everything fails: the rebalancer brings the collection to its
+// etalon all the same.
 
 #include <sstream>
 
@@ -25,7 +26,8 @@ bool AtEtalon(Cluster& cluster, std::string* why) {
     const auto counts = shard.state().counts();
     const auto have = static_cast<double>(counts.active() + counts.pinned());
     if (!shard.etalon() || *shard.etalon() != have) {
-      *why = "shard " + std::to_string(s) + " has " + std::to_string(have) + " buckets, its etalon is " +
+      *why = "shard " + std::to_string(s) + " has " + std::to_string(have) +
+             " buckets, its etalon is " +
              (shard.etalon() ? std::to_string(*shard.etalon()) : "unknown");
       return false;
     }
@@ -55,7 +57,8 @@ Outcome RunRebalance(std::uint64_t seed, bool verbose) {
   Chaos chaos(cluster, seconds(3));
   chaos.Start();
   for (int round = 0; round < 3; ++round) {
-    out.failure = RunChecked(cluster, [] { return false; }, milliseconds(1000 + world.random().Below(3000)), nullptr);
+    out.failure = RunChecked(
+        cluster, [] { return false; }, milliseconds(1000 + world.random().Below(3000)), nullptr);
     if (!out.failure.empty()) return out;
     auto& shard = *cluster.settings().mutable_shards(static_cast<int>(world.random().Below(3)));
     shard.set_weight(static_cast<std::uint32_t>(world.random().Below(4) * 50));
@@ -74,15 +77,18 @@ Outcome RunRebalance(std::uint64_t seed, bool verbose) {
   }
   std::string why;
   bool reached = false;
-  out.failure = RunChecked(
-      cluster, Every(world, milliseconds(50), [&] { return AtEtalon(cluster, &why) && IsSettled(cluster, &why); }), seconds(120),
-      &reached);
+  out.failure =
+      RunChecked(cluster,
+                 Every(world, milliseconds(50),
+                       [&] { return AtEtalon(cluster, &why) && IsSettled(cluster, &why); }),
+                 seconds(120), &reached);
   if (out.failure.empty() && !reached) out.failure = "does not reach its etalon: " + why;
   if (out.failure.empty()) out.failure = Conclude(cluster, chains);
   out.trace = world.trace();
   out.acknowledged = chains.acknowledged();
   std::ostringstream summary;
-  summary << chains.acknowledged() << " writes, " << chains.unknown() << " unknown, " << chaos.kills() << " kills";
+  summary << chains.acknowledged() << " writes, " << chains.unknown() << " unknown, "
+          << chaos.kills() << " kills";
   out.summary = summary.str();
   return out;
 }

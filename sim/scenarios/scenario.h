@@ -11,14 +11,15 @@ struct Outcome {
   std::string failure;             // empty: all invariants held
   std::uint64_t trace = 0;         // equal for equal runs
   std::uint64_t acknowledged = 0;  // writes
-  std::vector<int> reached;        // numbers of the situations this run was in; see Scenario::situations
+  std::vector<int> reached;  // numbers of the situations this run was in; see Scenario::situations
   std::string summary;
 };
 
 struct Scenario {
   const char* name;
   const char* about;
-  // How many situations there are; a run over enough seeds must reach every one. 0: none are counted.
+  // How many situations there are; a run over enough seeds must reach every one. 0: none are
+  // counted.
   int situations;
   std::string (*situation)(int);
   Outcome (*run)(std::uint64_t seed, bool verbose);

@@ -4,8 +4,8 @@ namespace etalon::sim {
 
 const std::vector<Scenario>& Scenarios() {
   static const std::vector<Scenario> kScenarios = {
-      {"transfer", "moves both ways; leaders die before and after each log entry", kTransferSituations, TransferSituation,
-       RunTransfer},
+      {"transfer", "moves both ways; leaders die before and after each log entry",
+       kTransferSituations, TransferSituation, RunTransfer},
       {"split", "a shard is split while everything fails", 0, nullptr, RunSplit},
       {"rebalance", "weights and locks change while everything fails", 0, nullptr, RunRebalance},
   };

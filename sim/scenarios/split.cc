@@ -1,5 +1,5 @@
-// A shard is split into a new one while everything fails. The task is asked for again and again, as an operator would:
-// it is Done, or Aborted and tried under a new ID; its switch index never moves.
+// A shard is split into a new one while everything fails. The task is asked for again and again, as
+// an operator would: it is Done, or Aborted and tried under a new ID; its switch index never moves.
 
 #include <sstream>
 
@@ -21,7 +21,8 @@ Outcome RunSplit(std::uint64_t seed, bool verbose) {
   world.SetEcho(verbose);
   ClusterOptions options;
   options.shards_with_buckets = 2;
-  options.bucket_count = world.random().Chance(1, 2) ? 2 : 9;  // one bucket a shard: the modulus has to double
+  options.bucket_count =
+      world.random().Chance(1, 2) ? 2 : 9;  // one bucket a shard: the modulus has to double
   options.fast_checkpoints = world.random().Chance(1, 2);
   Cluster cluster(world, options);
   if (!cluster.Form(seconds(30))) {
@@ -48,7 +49,8 @@ Outcome RunSplit(std::uint64_t seed, bool verbose) {
     if (task.state() == v1::SPLIT_ABORTED) ++attempt;
     committed = task.state() == v1::SPLIT_COMMITTED || task.state() == v1::SPLIT_DONE;
     if (committed) t_switch = task.t_switch();
-    out.failure = RunChecked(cluster, [] { return false; }, milliseconds(100 + world.random().Below(400)), nullptr);
+    out.failure = RunChecked(
+        cluster, [] { return false; }, milliseconds(100 + world.random().Below(400)), nullptr);
     if (!out.failure.empty()) return out;
     if (world.now() > end - seconds(60)) chaos.Stop();  // fairness: failures end
   }
@@ -63,8 +65,10 @@ Outcome RunSplit(std::uint64_t seed, bool verbose) {
   again.mutable_split()->set_task("split-" + std::to_string(attempt));
   again.mutable_split()->set_target(Cluster::Uid(2).value());
   v1::AdminResponse response;
-  if (!cluster.AdminUntilOk(source, again, seconds(60), &response) || response.split().t_switch() != t_switch || t_switch == 0) {
-    out.failure = "the switch index moved from " + std::to_string(t_switch) + " to " + std::to_string(response.split().t_switch());
+  if (!cluster.AdminUntilOk(source, again, seconds(60), &response) ||
+      response.split().t_switch() != t_switch || t_switch == 0) {
+    out.failure = "the switch index moved from " + std::to_string(t_switch) + " to " +
+                  std::to_string(response.split().t_switch());
     return out;
   }
   cluster.settings().add_closed_splits("split-" + std::to_string(attempt));
@@ -75,13 +79,14 @@ Outcome RunSplit(std::uint64_t seed, bool verbose) {
   out.failure = Conclude(cluster, chains);
   if (out.failure.empty()) {
     const auto leader = cluster.LeaderOf(2);
-    if (!leader || cluster.storage(*leader)->shard()->state().counts().active() == 0) out.failure = "the new shard holds nothing";
+    if (!leader || cluster.storage(*leader)->shard()->state().counts().active() == 0)
+      out.failure = "the new shard holds nothing";
   }
   out.trace = world.trace();
   out.acknowledged = chains.acknowledged();
   std::ostringstream summary;
-  summary << chains.acknowledged() << " writes, " << chains.unknown() << " unknown, " << chaos.kills() << " kills, "
-          << attempt << " tries";
+  summary << chains.acknowledged() << " writes, " << chains.unknown() << " unknown, "
+          << chaos.kills() << " kills, " << attempt << " tries";
   out.summary = summary.str();
   return out;
 }

@@ -1,5 +1,6 @@
-// Moves in both directions under writes; the leader of the source or of the target crashes right before or right after
-// each log entry of a transfer. Every combination is a situation of its own, and enough seeds reach all of them.
+// Moves in both directions under writes; the leader of the source or of the target crashes right
+// before or right after each log entry of a transfer. Every combination is a situation of its own,
+// and enough seeds reach all of them.
 
 #include <optional>
 #include <sstream>
@@ -16,9 +17,20 @@ using bucket::RowStatus;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-enum class Step { kOpen, kReceiving, kChunk, kSending, kPrepared, kSent, kActive, kGarbage, kRemove };
+enum class Step {
+  kOpen,
+  kReceiving,
+  kChunk,
+  kSending,
+  kPrepared,
+  kSent,
+  kActive,
+  kGarbage,
+  kRemove
+};
 constexpr int kSteps = 9;
-constexpr const char* kStepNames[kSteps] = {"OPEN", "RECEIVING", "chunk", "SENDING", "PREPARED", "SENT", "ACTIVE", "GARBAGE", "REMOVE"};
+constexpr const char* kStepNames[kSteps] = {"OPEN", "RECEIVING", "chunk",   "SENDING", "PREPARED",
+                                            "SENT", "ACTIVE",    "GARBAGE", "REMOVE"};
 
 struct Situation {
   Step step;
@@ -31,7 +43,8 @@ Situation At(int number) {
 }
 
 bool LoggedBySource(Step step) {
-  return step != Step::kReceiving && step != Step::kChunk && step != Step::kPrepared && step != Step::kActive;
+  return step != Step::kReceiving && step != Step::kChunk && step != Step::kPrepared &&
+         step != Step::kActive;
 }
 
 // One move under observation.
@@ -47,43 +60,58 @@ const bucket::StateMachine* LeaderState(Cluster& cluster, int shard) {
   return leader ? &cluster.storage(*leader)->shard()->state() : nullptr;
 }
 
-bool NamesBucket(const google::protobuf::RepeatedPtrField<v1::BucketEpoch>& set, std::uint32_t bucket) {
+bool NamesBucket(const google::protobuf::RepeatedPtrField<v1::BucketEpoch>& set,
+                 std::uint32_t bucket) {
   for (const auto& b : set) {
     if (b.bucket() == bucket) return true;
   }
   return false;
 }
 
-bool IsStep(const bucket::StateMachine& state, const v1::Control& control, Step step, const Move& move) {
+bool IsStep(const bucket::StateMachine& state, const v1::Control& control, Step step,
+            const Move& move) {
   const auto about_move = [&](const v1::TransferId& id) {
     for (const auto& [x, t] : state.outgoing()) {
-      if (x.index.value() == id.index() && x.source.value() == id.source()) return t.set[0].bucket == move.bucket;
+      if (x.index.value() == id.index() && x.source.value() == id.source())
+        return t.set[0].bucket == move.bucket;
     }
     for (const auto& [x, t] : state.incoming()) {
-      if (x.index.value() == id.index() && x.source.value() == id.source()) return t.set[0].bucket == move.bucket;
+      if (x.index.value() == id.index() && x.source.value() == id.source())
+        return t.set[0].bucket == move.bucket;
     }
     return false;
   };
   switch (step) {
-    case Step::kOpen: return control.has_open() && NamesBucket(control.open().set(), move.bucket);
-    case Step::kReceiving: return control.has_receiving() && NamesBucket(control.receiving().set(), move.bucket);
-    case Step::kChunk: return control.has_chunk() && !control.chunk().last() && about_move(control.chunk().id());
-    case Step::kPrepared: return control.has_chunk() && control.chunk().last() && about_move(control.chunk().id());
+    case Step::kOpen:
+      return control.has_open() && NamesBucket(control.open().set(), move.bucket);
+    case Step::kReceiving:
+      return control.has_receiving() && NamesBucket(control.receiving().set(), move.bucket);
+    case Step::kChunk:
+      return control.has_chunk() && !control.chunk().last() && about_move(control.chunk().id());
+    case Step::kPrepared:
+      return control.has_chunk() && control.chunk().last() && about_move(control.chunk().id());
     case Step::kSending:
     case Step::kSent:
     case Step::kActive:
     case Step::kGarbage:
-    case Step::kRemove: break;
+    case Step::kRemove:
+      break;
   }
   if (!control.has_step() || !about_move(control.step().id())) return false;
   const auto kind = control.step().kind();
   switch (step) {
-    case Step::kSending: return kind == v1::TransferStep::SENDING;
-    case Step::kSent: return kind == v1::TransferStep::SENT;
-    case Step::kActive: return kind == v1::TransferStep::ACTIVATE;
-    case Step::kGarbage: return kind == v1::TransferStep::SOURCE_GARBAGE;
-    case Step::kRemove: return kind == v1::TransferStep::REMOVE;
-    default: return false;
+    case Step::kSending:
+      return kind == v1::TransferStep::SENDING;
+    case Step::kSent:
+      return kind == v1::TransferStep::SENT;
+    case Step::kActive:
+      return kind == v1::TransferStep::ACTIVATE;
+    case Step::kGarbage:
+      return kind == v1::TransferStep::SOURCE_GARBAGE;
+    case Step::kRemove:
+      return kind == v1::TransferStep::REMOVE;
+    default:
+      return false;
   }
 }
 
@@ -97,10 +125,13 @@ bool Before(Cluster& cluster, Step step, const Move& move) {
   const LogIndex high = node.log().Last().Next();
   if (low >= high) return false;
   std::vector<consensus::Entry> entries;
-  if (node.log().Read(low, high, 1u << 20, true, false, &entries) != consensus::Log::Answer::kOk) return false;
+  if (node.log().Read(low, high, 1u << 20, true, false, &entries) != consensus::Log::Answer::kOk)
+    return false;
   for (const auto& e : entries) {
     v1::LogEntry entry;
-    if (e.kind != consensus::EntryKind::kCommands || !entry.ParseFromArray(e.data.data(), static_cast<int>(e.data.size()))) continue;
+    if (e.kind != consensus::EntryKind::kCommands ||
+        !entry.ParseFromArray(e.data.data(), static_cast<int>(e.data.size())))
+      continue;
     if (entry.has_control() && IsStep(node.state(), entry.control(), step, move)) return true;
   }
   return false;
@@ -119,15 +150,29 @@ bool After(Cluster& cluster, Step step, const Move& move) {
     if (it != t->incoming().end()) incoming = &it->second;
   }
   switch (step) {
-    case Step::kOpen: return row != nullptr && row->transfer && row->status == RowStatus::kActive && there == nullptr;
-    case Step::kReceiving: return incoming != nullptr && incoming->next_number == 1;
-    case Step::kChunk: return incoming != nullptr && incoming->next_number > 1 && !incoming->prepared;
-    case Step::kSending: return row != nullptr && row->status == RowStatus::kSending && incoming != nullptr && !incoming->prepared;
-    case Step::kPrepared: return incoming != nullptr && incoming->prepared && row != nullptr && row->status == RowStatus::kSending;
-    case Step::kSent: return row != nullptr && row->status == RowStatus::kSent && incoming != nullptr;
-    case Step::kActive: return there != nullptr && there->status == RowStatus::kActive && row != nullptr && row->status == RowStatus::kSent;
-    case Step::kGarbage: return row != nullptr && row->status == RowStatus::kGarbage;
-    case Step::kRemove: return row == nullptr && there != nullptr && there->status == RowStatus::kActive && there->epoch > move.epoch;
+    case Step::kOpen:
+      return row != nullptr && row->transfer && row->status == RowStatus::kActive &&
+             there == nullptr;
+    case Step::kReceiving:
+      return incoming != nullptr && incoming->next_number == 1;
+    case Step::kChunk:
+      return incoming != nullptr && incoming->next_number > 1 && !incoming->prepared;
+    case Step::kSending:
+      return row != nullptr && row->status == RowStatus::kSending && incoming != nullptr &&
+             !incoming->prepared;
+    case Step::kPrepared:
+      return incoming != nullptr && incoming->prepared && row != nullptr &&
+             row->status == RowStatus::kSending;
+    case Step::kSent:
+      return row != nullptr && row->status == RowStatus::kSent && incoming != nullptr;
+    case Step::kActive:
+      return there != nullptr && there->status == RowStatus::kActive && row != nullptr &&
+             row->status == RowStatus::kSent;
+    case Step::kGarbage:
+      return row != nullptr && row->status == RowStatus::kGarbage;
+    case Step::kRemove:
+      return row == nullptr && there != nullptr && there->status == RowStatus::kActive &&
+             there->epoch > move.epoch;
   }
   return false;
 }
@@ -136,13 +181,15 @@ std::optional<Move> PickMove(Cluster& cluster) {
   Random& random = cluster.world().random();
   const int n = cluster.options().shards;
   const int source = static_cast<int>(random.Below(static_cast<std::uint64_t>(n)));
-  const int target = static_cast<int>((static_cast<std::uint64_t>(source) + 1 + random.Below(static_cast<std::uint64_t>(n - 1))) %
-                                      static_cast<std::uint64_t>(n));
+  const int target = static_cast<int>(
+      (static_cast<std::uint64_t>(source) + 1 + random.Below(static_cast<std::uint64_t>(n - 1))) %
+      static_cast<std::uint64_t>(n));
   const auto* state = LeaderState(cluster, source);
   if (state == nullptr) return std::nullopt;
   std::vector<Move> moves;
   for (const auto& [number, row] : state->rows()) {
-    if (row.status == RowStatus::kActive && !row.transfer) moves.push_back({source, target, number, row.epoch});
+    if (row.status == RowStatus::kActive && !row.transfer)
+      moves.push_back({source, target, number, row.epoch});
   }
   if (moves.empty()) return std::nullopt;
   return moves[random.Below(moves.size())];
@@ -163,8 +210,8 @@ const int kTransferSituations = kSteps * 4;
 
 std::string TransferSituation(int number) {
   const Situation s = At(number);
-  return std::string(s.source_dies ? "source" : "target") + "'s leader dies " + (s.after ? "after " : "before ") +
-         kStepNames[static_cast<int>(s.step)];
+  return std::string(s.source_dies ? "source" : "target") + "'s leader dies " +
+         (s.after ? "after " : "before ") + kStepNames[static_cast<int>(s.step)];
 }
 
 Outcome RunTransfer(std::uint64_t seed, bool verbose) {
@@ -183,28 +230,33 @@ Outcome RunTransfer(std::uint64_t seed, bool verbose) {
   chains.Start();
   Chaos chaos(cluster, seconds(4));
   if (world.random().Chance(1, 2)) chaos.Start();
-  (void)RunChecked(cluster, [] { return false; }, milliseconds(300), nullptr);
+  (void)RunChecked(
+      cluster, [] { return false; }, milliseconds(300), nullptr);
 
   // One situation is this seed's own; the others come by chance.
-  std::vector<int> wanted = {static_cast<int>(seed % static_cast<std::uint64_t>(kTransferSituations)),
-                             static_cast<int>(world.random().Below(static_cast<std::uint64_t>(kTransferSituations)))};
+  std::vector<int> wanted = {
+      static_cast<int>(seed % static_cast<std::uint64_t>(kTransferSituations)),
+      static_cast<int>(world.random().Below(static_cast<std::uint64_t>(kTransferSituations)))};
   for (int number : wanted) {
     const Situation situation = At(number);
     for (int attempt = 0; attempt < 6; ++attempt) {
       const auto move = PickMove(cluster);
       if (!move) {
-        out.failure = RunChecked(cluster, [] { return false; }, milliseconds(200), nullptr);
+        out.failure = RunChecked(
+            cluster, [] { return false; }, milliseconds(200), nullptr);
         if (!out.failure.empty()) return out;
         continue;
       }
       Order(cluster, *move);
       // Something else moves the other way at the same time.
-      if (const auto other = PickMove(cluster); other && other->bucket != move->bucket) Order(cluster, *other);
+      if (const auto other = PickMove(cluster); other && other->bucket != move->bucket)
+        Order(cluster, *other);
       bool reached = false;
       out.failure = RunChecked(
           cluster,
           [&] {
-            return situation.after ? After(cluster, situation.step, *move) : Before(cluster, situation.step, *move);
+            return situation.after ? After(cluster, situation.step, *move)
+                                   : Before(cluster, situation.step, *move);
           },
           seconds(3), &reached);
       if (!out.failure.empty()) return out;
@@ -215,7 +267,8 @@ Outcome RunTransfer(std::uint64_t seed, bool verbose) {
       out.reached.push_back(number);
       break;
     }
-    out.failure = RunChecked(cluster, [] { return false; }, milliseconds(500 + world.random().Below(2000)), nullptr);
+    out.failure = RunChecked(
+        cluster, [] { return false; }, milliseconds(500 + world.random().Below(2000)), nullptr);
     if (!out.failure.empty()) return out;
   }
   chaos.Stop();
@@ -223,8 +276,8 @@ Outcome RunTransfer(std::uint64_t seed, bool verbose) {
   out.trace = world.trace();
   out.acknowledged = chains.acknowledged();
   std::ostringstream summary;
-  summary << chains.acknowledged() << " writes, " << chains.reads() << " reads, " << chains.unknown() << " unknown, "
-          << chaos.kills() << " kills";
+  summary << chains.acknowledged() << " writes, " << chains.reads() << " reads, "
+          << chains.unknown() << " unknown, " << chaos.kills() << " kills";
   out.summary = summary.str();
   return out;
 }

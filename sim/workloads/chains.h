@@ -1,5 +1,6 @@
-// Writers of their own keys: each write says what it expects to replace (a transaction with a condition) and carries a
-// request ID. So a write that is lost, or applied twice, or reverted, shows at once: the next one's condition fails.
+// Writers of their own keys: each write says what it expects to replace (a transaction with a
+// condition) and carries a request ID. So a write that is lost, or applied twice, or reverted,
+// shows at once: the next one's condition fails.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,8 @@ class Chains {
   void Read(std::size_t i);
   void Later(std::size_t i);
   void Fail(const Key& key, const std::string& what);
-  v1::ClientRequest Request(const Key& key, const std::string& function, const std::string& args) const;
+  v1::ClientRequest Request(const Key& key, const std::string& function,
+                            const std::string& args) const;
   std::string ValueOf(std::uint64_t number) const;
   NodeName Router();
 

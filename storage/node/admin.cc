@@ -17,7 +17,8 @@ namespace {
 constexpr Duration kDefaultTimeout = std::chrono::seconds(10);
 
 std::uint64_t Millis(Duration d) {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
 }
 
 }  // namespace
@@ -35,8 +36,9 @@ v1::AdminResponse AdminDone() {
 }
 
 void Admin::Handle(const v1::AdminRequest& request, Done done) {
-  const Duration timeout =
-      request.timeout_millis() == 0 ? kDefaultTimeout : Duration(std::chrono::milliseconds(request.timeout_millis()));
+  const Duration timeout = request.timeout_millis() == 0
+                               ? kDefaultTimeout
+                               : Duration(std::chrono::milliseconds(request.timeout_millis()));
   const Deadline deadline = Deadline::After(env_.clock.Now(), timeout);
   v1::Control control;
   switch (request.request_case()) {
@@ -49,12 +51,15 @@ void Admin::Handle(const v1::AdminRequest& request, Done done) {
       return done(BucketsInfo(request.buckets_info()));
     case v1::AdminRequest::kChangeMembers: {
       const auto& change = request.change_members();
-      if (change.member() == 0 || (change.kind() == v1::ChangeMembersRequest::ADD_LEARNER && change.name().empty())) {
-        return done(AdminFailure(InvalidArgument("a change of members needs the member's disk, and its name when it is added")));
+      if (change.member() == 0 ||
+          (change.kind() == v1::ChangeMembersRequest::ADD_LEARNER && change.name().empty())) {
+        return done(AdminFailure(InvalidArgument(
+            "a change of members needs the member's disk, and its name when it is added")));
       }
-      const auto kind = change.kind() == v1::ChangeMembersRequest::ADD_LEARNER ? Shard::MemberChange::kAddLearner
-                        : change.kind() == v1::ChangeMembersRequest::PROMOTE   ? Shard::MemberChange::kPromote
-                                                                               : Shard::MemberChange::kRemove;
+      const auto kind =
+          change.kind() == v1::ChangeMembersRequest::ADD_LEARNER ? Shard::MemberChange::kAddLearner
+          : change.kind() == v1::ChangeMembersRequest::PROMOTE   ? Shard::MemberChange::kPromote
+                                                                 : Shard::MemberChange::kRemove;
       return shard_.ChangeMembers(kind, MemberId(change.member()), change.name(),
                                   [done = std::move(done)](const Status& status) mutable {
                                     done(status.ok() ? AdminDone() : AdminFailure(status));
@@ -90,12 +95,13 @@ void Admin::Handle(const v1::AdminRequest& request, Done done) {
       control.mutable_pin()->set_unpin(request.pin().unpin());
       return Change(std::move(control), std::move(done));
     case v1::AdminRequest::kSend:
-      return shard_.StartMove(request.send(), [done = std::move(done)](Result<TransferId> id) mutable {
-        if (!id.ok()) return done(AdminFailure(id.status()));
-        v1::AdminResponse out;
-        *out.mutable_send()->mutable_id() = ToProto(*id);
-        done(std::move(out));
-      });
+      return shard_.StartMove(request.send(),
+                              [done = std::move(done)](Result<TransferId> id) mutable {
+                                if (!id.ok()) return done(AdminFailure(id.status()));
+                                v1::AdminResponse out;
+                                *out.mutable_send()->mutable_id() = ToProto(*id);
+                                done(std::move(out));
+                              });
     case v1::AdminRequest::kRebalancerState: {
       v1::AdminResponse out;
       *out.mutable_rebalancer_state() = shard_.RebalancerState();
@@ -107,7 +113,8 @@ void Admin::Handle(const v1::AdminRequest& request, Done done) {
       });
     case v1::AdminRequest::kChecksum: {
       if (shard_.state().applied_index().value() < request.checksum().at_least_index()) {
-        return done(AdminFailure(Unavailable(Reason::kNone, "this replica has not applied that index yet")));
+        return done(AdminFailure(
+            Unavailable(Reason::kNone, "this replica has not applied that index yet")));
       }
       auto checksum = shard_.state().Checksum();
       if (!checksum.ok()) return done(AdminFailure(checksum.status()));
@@ -120,7 +127,8 @@ void Admin::Handle(const v1::AdminRequest& request, Done done) {
     case v1::AdminRequest::REQUEST_NOT_SET:
       break;
   }
-  done(AdminFailure(Status(Code::kUnimplemented, Reason::kUnknownFunction, "this program does not know that request")));
+  done(AdminFailure(Status(Code::kUnimplemented, Reason::kUnknownFunction,
+                           "this program does not know that request")));
 }
 
 void Admin::Change(v1::Control control, Done done) {
@@ -130,20 +138,23 @@ void Admin::Change(v1::Control control, Done done) {
 }
 
 void Admin::Split(v1::Control control, const std::string& task, Done done) {
-  shard_.ProposeControl(std::move(control), [this, task, done = std::move(done)](const Status& status) mutable {
-    if (!status.ok()) return done(AdminFailure(status));
-    v1::AdminResponse out;
-    const auto it = shard_.state().splits().find(task);
-    if (it != shard_.state().splits().end()) *out.mutable_split() = bucket::ToProto(it->second);
-    done(std::move(out));
-  });
+  shard_.ProposeControl(std::move(control),
+                        [this, task, done = std::move(done)](const Status& status) mutable {
+                          if (!status.ok()) return done(AdminFailure(status));
+                          v1::AdminResponse out;
+                          const auto it = shard_.state().splits().find(task);
+                          if (it != shard_.state().splits().end())
+                            *out.mutable_split() = bucket::ToProto(it->second);
+                          done(std::move(out));
+                        });
 }
 
 v1::AdminResponse Admin::SplitStatus(const v1::SplitStatusRequest& request) const {
   v1::AdminResponse out;
   auto& answer = *out.mutable_split_status();
   for (const auto& [name, task] : shard_.state().splits()) {
-    if (request.task().empty() || request.task() == name) *answer.add_tasks() = bucket::ToProto(task);
+    if (request.task().empty() || request.task() == name)
+      *answer.add_tasks() = bucket::ToProto(task);
   }
   if (!request.task().empty() && answer.tasks_size() == 0) {
     return AdminFailure(NotFound("this shard has no split task '" + request.task() + "'"));
@@ -201,15 +212,18 @@ v1::AdminResponse Admin::BucketsInfo(const v1::BucketsInfoRequest& request) cons
       detail.set_approximate_bytes(shard_.store().ApproximateBytes(range.begin, range.end));
       detail.set_refs_ro(shard_.calls().scans().RefsOf(number));
     }
-    if (request.with_marks() || row == nullptr) *detail.mutable_marks() = bucket::ToProto(number, marks);
+    if (request.with_marks() || row == nullptr)
+      *detail.mutable_marks() = bucket::ToProto(number, marks);
   };
   if (request.has_bucket()) {
     // A coarser question is answered with all of its parts, a finer one with the bucket it lies in.
-    const std::uint64_t asked = std::uint64_t{state.bucket_count()} << std::min<std::uint32_t>(request.level(), 32);
+    const std::uint64_t asked = std::uint64_t{state.bucket_count()}
+                                << std::min<std::uint32_t>(request.level(), 32);
     if (request.bucket() >= asked) {
       return AdminFailure(Status(Code::kOutOfRange, Reason::kBucketOutOfRange,
-                                 "bucket " + std::to_string(request.bucket()) + " is out of range: there are " +
-                                     std::to_string(asked) + " at that level"));
+                                 "bucket " + std::to_string(request.bucket()) +
+                                     " is out of range: there are " + std::to_string(asked) +
+                                     " at that level"));
     }
     const std::uint64_t step = std::min<std::uint64_t>(asked, state.modulus());
     for (std::uint64_t b = request.bucket() % step; b < state.modulus(); b += step) {
@@ -222,8 +236,11 @@ v1::AdminResponse Admin::BucketsInfo(const v1::BucketsInfoRequest& request) cons
   const std::uint32_t limit = request.limit() == 0 ? 1000 : request.limit();
   std::uint64_t seen = 0;
   for (const auto& [number, row] : state.rows()) {
-    if (request.status() != v1::BUCKET_NONE && static_cast<int>(row.status) != static_cast<int>(request.status())) continue;
-    if (seen++ >= request.offset() && out.buckets_size() < static_cast<int>(limit)) add(number, &row);
+    if (request.status() != v1::BUCKET_NONE &&
+        static_cast<int>(row.status) != static_cast<int>(request.status()))
+      continue;
+    if (seen++ >= request.offset() && out.buckets_size() < static_cast<int>(limit))
+      add(number, &row);
   }
   out.set_total(seen);
   return response;

@@ -1,4 +1,5 @@
-// What the operator, etalonctl and the sidecar ask: observation from applied state, changes through the shard's log.
+// What the operator, etalonctl and the sidecar ask: observation from applied state, changes through
+// the shard's log.
 #pragma once
 
 #include "common/unique_function.h"
@@ -7,13 +8,20 @@
 
 namespace etalon::storage {
 
-// Requests that need a formed shard. Each is answered once; changes when they are applied, or with OUTCOME_UNKNOWN.
+// Requests that need a formed shard. Each is answered once; changes when they are applied, or with
+// OUTCOME_UNKNOWN.
 class Admin {
  public:
   using Done = UniqueFunction<void(v1::AdminResponse)>;
 
-  Admin(Env& env, Shard& shard, const Identity& identity, Stats& stats, log::SegmentedLog& log, SteadyTime started)
-      : env_(env), shard_(shard), identity_(identity), stats_(stats), log_(log), started_(started) {}
+  Admin(Env& env, Shard& shard, const Identity& identity, Stats& stats, log::SegmentedLog& log,
+        SteadyTime started)
+      : env_(env),
+        shard_(shard),
+        identity_(identity),
+        stats_(stats),
+        log_(log),
+        started_(started) {}
 
   void Handle(const v1::AdminRequest& request, Done done);
   v1::InfoResponse Info() const;

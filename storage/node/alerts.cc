@@ -32,7 +32,8 @@ void FollowerAlerts(const AlertFacts& f, std::vector<StorageAlert>* out) {
     const Severity severity = f.since_leader > kLagFail   ? Severity::kRed
                               : f.since_leader > kLagHard ? Severity::kOrange
                                                           : Severity::kYellow;
-    out->push_back({"UNREACHABLE_MASTER", "nothing heard from the leader for " + Seconds(f.since_leader), severity});
+    out->push_back({"UNREACHABLE_MASTER",
+                    "nothing heard from the leader for " + Seconds(f.since_leader), severity});
     return;
   }
   if (f.lag >= kLagFail) {
@@ -76,27 +77,33 @@ std::vector<StorageAlert> StorageAlerts(const AlertFacts& f) {
     FollowerAlerts(f, &out);
   }
   if (f.sending && f.receiving) {
-    out.push_back({"INVALID_REBALANCING", "this shard sends and receives buckets at once", Severity::kYellow});
+    out.push_back({"INVALID_REBALANCING", "this shard sends and receives buckets at once",
+                   Severity::kYellow});
   }
   if (f.quarantined > 0) {
     out.push_back({"DOUBLED_BUCKETS",
-                   std::to_string(f.quarantined) + " buckets are quarantined: another shard proved newer ownership",
+                   std::to_string(f.quarantined) +
+                       " buckets are quarantined: another shard proved newer ownership",
                    Severity::kRed});
   }
   if (!f.lost.empty()) out.push_back({"LOST_BUCKETS", Join(f.lost), Severity::kRed});
   if (!f.held.empty()) out.push_back({"HELD_TRANSFER", Join(f.held), Severity::kRed});
   if (!f.stuck.empty()) out.push_back({"STUCK_TRANSFER", Join(f.stuck), Severity::kYellow});
-  if (f.disk_full) out.push_back({"DISK_FULL", "writes are refused until space is freed", Severity::kRed});
+  if (f.disk_full)
+    out.push_back({"DISK_FULL", "writes are refused until space is freed", Severity::kRed});
   if (!f.store_failure.empty()) out.push_back({"STORE_FAILURE", f.store_failure, Severity::kRed});
   if (f.all_weights_zero) {
-    out.push_back({"ALL_WEIGHTS_ZERO", "no shard may hold buckets: give one a weight", Severity::kOrange});
+    out.push_back(
+        {"ALL_WEIGHTS_ZERO", "no shard may hold buckets: give one a weight", Severity::kOrange});
   }
-  if (f.all_locked) out.push_back({"ALL_SHARDS_LOCKED", "every shard is locked: nothing moves", Severity::kYellow});
+  if (f.all_locked)
+    out.push_back({"ALL_SHARDS_LOCKED", "every shard is locked: nothing moves", Severity::kYellow});
   if (f.topology_conflict) {
     out.push_back({"INVALID_CFG", "two topologies of one version were seen", Severity::kRed});
   }
   if (f.collection_incomplete) {
-    out.push_back({"COLLECTION_INCOMPLETE", "not every shard is formed yet: nothing moves", Severity::kYellow});
+    out.push_back({"COLLECTION_INCOMPLETE", "not every shard is formed yet: nothing moves",
+                   Severity::kYellow});
   }
   std::sort(out.begin(), out.end(),
             [](const StorageAlert& a, const StorageAlert& b) { return a.code < b.code; });

@@ -1,4 +1,5 @@
-// Alerts and status of one storage, from facts. docs/alerts.md has the table; there is one test a row.
+// Alerts and status of one storage, from facts. docs/alerts.md has the table; there is one test a
+// row.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +37,18 @@ struct AlertFacts {
   bool sending = false;             // rows in SENDING or open outgoing transfers
   bool receiving = false;
   std::uint64_t quarantined = 0;
-  std::vector<std::string> lost;       // held SENT transfers whose target has no copy
-  std::vector<std::string> held;       // held RECEIVING transfers whose source contradicts
-  std::vector<std::string> stuck;      // transfers that wait longer than the bound, with what for
+  std::vector<std::string> lost;   // held SENT transfers whose target has no copy
+  std::vector<std::string> held;   // held RECEIVING transfers whose source contradicts
+  std::vector<std::string> stuck;  // transfers that wait longer than the bound, with what for
   bool disk_full = false;
-  std::string store_failure;           // not empty: the store or the log refuses work
+  std::string store_failure;  // not empty: the store or the log refuses work
   bool all_weights_zero = false;
   bool all_locked = false;
   bool topology_conflict = false;
   bool collection_incomplete = false;
 };
 
-// Sorted by code. 
+// Sorted by code.
 std::vector<StorageAlert> StorageAlerts(const AlertFacts& facts);
 Severity StatusOf(const std::vector<StorageAlert>& alerts);
 

@@ -25,7 +25,8 @@ AlertFacts HealthyFollower() {
   return f;
 }
 
-// One row of docs/alerts.md: the condition raises the code with its status, and going back clears it.
+// One row of docs/alerts.md: the condition raises the code with its status, and going back clears
+// it.
 struct Row {
   const char* name;
   const char* code;
@@ -36,28 +37,50 @@ struct Row {
 
 std::vector<Row> Rows() {
   return {
-      {"unformed", "UNFORMED", Severity::kYellow, Healthy(), [](AlertFacts& f) { f.formed = false; }},
-      {"no_leader", "MISSING_MASTER", Severity::kOrange, HealthyFollower(), [](AlertFacts& f) { f.leader_known = false; }},
-      {"mute_leader_1s", "UNREACHABLE_MASTER", Severity::kYellow, HealthyFollower(), [](AlertFacts& f) { f.since_leader = seconds(1); }},
-      {"mute_leader_6s", "UNREACHABLE_MASTER", Severity::kOrange, HealthyFollower(), [](AlertFacts& f) { f.since_leader = seconds(6); }},
-      {"mute_leader_11s", "UNREACHABLE_MASTER", Severity::kRed, HealthyFollower(), [](AlertFacts& f) { f.since_leader = seconds(11); }},
-      {"lag_1s", "HIGH_REPLICATION_LAG", Severity::kYellow, HealthyFollower(), [](AlertFacts& f) { f.lag = seconds(1); }},
-      {"lag_5s", "HIGH_REPLICATION_LAG", Severity::kOrange, HealthyFollower(), [](AlertFacts& f) { f.lag = seconds(5); }},
-      {"lag_10s", "OUT_OF_SYNC", Severity::kRed, HealthyFollower(), [](AlertFacts& f) { f.lag = seconds(10); }},
-      {"learner_dead", "UNREACHABLE_REPLICA", Severity::kYellow, Healthy(), [](AlertFacts& f) { f.others.push_back({"d", true, false}); }},
-      {"none_alive", "UNREACHABLE_REPLICASET", Severity::kRed, Healthy(), [](AlertFacts& f) { f.others[0].alive = f.others[1].alive = false; }},
-      {"one_alive", "LOW_REDUNDANCY", Severity::kOrange, Healthy(), [](AlertFacts& f) { f.others[0].alive = false; }},
-      {"both_ways", "INVALID_REBALANCING", Severity::kYellow, Healthy(), [](AlertFacts& f) { f.sending = f.receiving = true; }},
-      {"quarantined", "DOUBLED_BUCKETS", Severity::kRed, Healthy(), [](AlertFacts& f) { f.quarantined = 1; }},
+      {"unformed", "UNFORMED", Severity::kYellow, Healthy(),
+       [](AlertFacts& f) { f.formed = false; }},
+      {"no_leader", "MISSING_MASTER", Severity::kOrange, HealthyFollower(),
+       [](AlertFacts& f) { f.leader_known = false; }},
+      {"mute_leader_1s", "UNREACHABLE_MASTER", Severity::kYellow, HealthyFollower(),
+       [](AlertFacts& f) { f.since_leader = seconds(1); }},
+      {"mute_leader_6s", "UNREACHABLE_MASTER", Severity::kOrange, HealthyFollower(),
+       [](AlertFacts& f) { f.since_leader = seconds(6); }},
+      {"mute_leader_11s", "UNREACHABLE_MASTER", Severity::kRed, HealthyFollower(),
+       [](AlertFacts& f) { f.since_leader = seconds(11); }},
+      {"lag_1s", "HIGH_REPLICATION_LAG", Severity::kYellow, HealthyFollower(),
+       [](AlertFacts& f) { f.lag = seconds(1); }},
+      {"lag_5s", "HIGH_REPLICATION_LAG", Severity::kOrange, HealthyFollower(),
+       [](AlertFacts& f) { f.lag = seconds(5); }},
+      {"lag_10s", "OUT_OF_SYNC", Severity::kRed, HealthyFollower(),
+       [](AlertFacts& f) { f.lag = seconds(10); }},
+      {"learner_dead", "UNREACHABLE_REPLICA", Severity::kYellow, Healthy(),
+       [](AlertFacts& f) {
+         f.others.push_back({"d", true, false});
+       }},
+      {"none_alive", "UNREACHABLE_REPLICASET", Severity::kRed, Healthy(),
+       [](AlertFacts& f) { f.others[0].alive = f.others[1].alive = false; }},
+      {"one_alive", "LOW_REDUNDANCY", Severity::kOrange, Healthy(),
+       [](AlertFacts& f) { f.others[0].alive = false; }},
+      {"both_ways", "INVALID_REBALANCING", Severity::kYellow, Healthy(),
+       [](AlertFacts& f) { f.sending = f.receiving = true; }},
+      {"quarantined", "DOUBLED_BUCKETS", Severity::kRed, Healthy(),
+       [](AlertFacts& f) { f.quarantined = 1; }},
       {"lost", "LOST_BUCKETS", Severity::kRed, Healthy(), [](AlertFacts& f) { f.lost = {"x"}; }},
       {"held", "HELD_TRANSFER", Severity::kRed, Healthy(), [](AlertFacts& f) { f.held = {"x"}; }},
-      {"stuck", "STUCK_TRANSFER", Severity::kYellow, Healthy(), [](AlertFacts& f) { f.stuck = {"x"}; }},
-      {"disk_full", "DISK_FULL", Severity::kRed, Healthy(), [](AlertFacts& f) { f.disk_full = true; }},
-      {"store", "STORE_FAILURE", Severity::kRed, Healthy(), [](AlertFacts& f) { f.store_failure = "x"; }},
-      {"weights", "ALL_WEIGHTS_ZERO", Severity::kOrange, Healthy(), [](AlertFacts& f) { f.all_weights_zero = true; }},
-      {"locked", "ALL_SHARDS_LOCKED", Severity::kYellow, Healthy(), [](AlertFacts& f) { f.all_locked = true; }},
-      {"conflict", "INVALID_CFG", Severity::kRed, Healthy(), [](AlertFacts& f) { f.topology_conflict = true; }},
-      {"incomplete", "COLLECTION_INCOMPLETE", Severity::kYellow, Healthy(), [](AlertFacts& f) { f.collection_incomplete = true; }},
+      {"stuck", "STUCK_TRANSFER", Severity::kYellow, Healthy(),
+       [](AlertFacts& f) { f.stuck = {"x"}; }},
+      {"disk_full", "DISK_FULL", Severity::kRed, Healthy(),
+       [](AlertFacts& f) { f.disk_full = true; }},
+      {"store", "STORE_FAILURE", Severity::kRed, Healthy(),
+       [](AlertFacts& f) { f.store_failure = "x"; }},
+      {"weights", "ALL_WEIGHTS_ZERO", Severity::kOrange, Healthy(),
+       [](AlertFacts& f) { f.all_weights_zero = true; }},
+      {"locked", "ALL_SHARDS_LOCKED", Severity::kYellow, Healthy(),
+       [](AlertFacts& f) { f.all_locked = true; }},
+      {"conflict", "INVALID_CFG", Severity::kRed, Healthy(),
+       [](AlertFacts& f) { f.topology_conflict = true; }},
+      {"incomplete", "COLLECTION_INCOMPLETE", Severity::kYellow, Healthy(),
+       [](AlertFacts& f) { f.collection_incomplete = true; }},
   };
 }
 

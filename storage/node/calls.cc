@@ -9,7 +9,8 @@ namespace {
 
 bool IsReadFunction(std::string_view function) { return function == "get" || function == "scan"; }
 bool IsWriteFunction(std::string_view function) {
-  return function == "put" || function == "insert" || function == "update" || function == "delete" || function == "txn";
+  return function == "put" || function == "insert" || function == "update" ||
+         function == "delete" || function == "txn";
 }
 
 Status HeldTooLong() {
@@ -25,7 +26,8 @@ Status UnknownFunction(std::string_view function) {
 
 }  // namespace
 
-Calls::Calls(CallHost& host, Stats& stats, Random random) : host_(host), stats_(stats), scans_(random) {}
+Calls::Calls(CallHost& host, Stats& stats, Random random)
+    : host_(host), stats_(stats), scans_(random) {}
 
 void Calls::Handle(const NodeName& from, std::string bytes, CallTicket::Sink sink) {
   CallTicket ticket;
@@ -39,14 +41,18 @@ void Calls::Handle(const NodeName& from, std::string bytes, CallTicket::Sink sin
     return;
   }
   ticket.id = call.id();
-  ticket.function = IsReadFunction(call.function()) || IsWriteFunction(call.function()) ? call.function() : "other";
+  ticket.function = IsReadFunction(call.function()) || IsWriteFunction(call.function())
+                        ? call.function()
+                        : "other";
   ticket.value = RoutingValue(call.routing_value());
-  const Duration timeout = call.timeout_millis() == 0 ? kDefaultTimeout
-                                                      : Duration(std::chrono::milliseconds(call.timeout_millis()));
+  const Duration timeout = call.timeout_millis() == 0
+                               ? kDefaultTimeout
+                               : Duration(std::chrono::milliseconds(call.timeout_millis()));
   ticket.deadline = Deadline::After(ticket.arrived, std::min(timeout, kMaxTimeout));
   const std::uint64_t size = bytes.size();
   if (queued_bytes_ + size > kMaxQueuedBytes) {
-    host_.Reply(ticket, ResourceExhausted("too many calls are queued on this storage: back off"), {});
+    host_.Reply(ticket, ResourceExhausted("too many calls are queued on this storage: back off"),
+                {});
     return;
   }
   queued_bytes_ += size;
@@ -62,7 +68,8 @@ void Calls::Handle(const NodeName& from, std::string bytes, CallTicket::Sink sin
 
 void Calls::HandleWrite(CallTicket ticket, const v1::Call& call) {
   if (call.mode() != v1::MODE_RW) {
-    return Finish(ticket, InvalidArgument("'" + call.function() + "' writes: call it with mode rw"));
+    return Finish(ticket,
+                  InvalidArgument("'" + call.function() + "' writes: call it with mode rw"));
   }
   if (!host_.IsLeader()) return Finish(ticket, host_.NotLeader());
   if (Status s = host_.State().CheckArguments(call); !s.ok()) return Finish(ticket, s);
@@ -116,7 +123,8 @@ void Calls::HandleRead(CallTicket ticket, v1::Call call) {
   if (call.mode() == v1::MODE_RW) {
     if (!host_.IsLeader()) return Finish(ticket, host_.NotLeader());
     const Deadline deadline = ticket.deadline;
-    auto shared = std::make_shared<std::pair<CallTicket, v1::Call>>(std::move(ticket), std::move(call));
+    auto shared =
+        std::make_shared<std::pair<CallTicket, v1::Call>>(std::move(ticket), std::move(call));
     host_.ReadBarrier(deadline, [this, shared](Status status) {
       if (!status.ok()) return Finish(shared->first, status);
       Read(std::move(shared->first), shared->second);
@@ -125,14 +133,17 @@ void Calls::HandleRead(CallTicket ticket, v1::Call call) {
   }
   if (call.max_staleness_millis() != 0 &&
       host_.Staleness() > Duration(std::chrono::milliseconds(call.max_staleness_millis()))) {
-    return Finish(ticket, Unavailable(Reason::kNone, "this replica is further behind its leader than the call allows"));
+    return Finish(ticket,
+                  Unavailable(Reason::kNone,
+                              "this replica is further behind its leader than the call allows"));
   }
   Read(std::move(ticket), call);
 }
 
 void Calls::Read(CallTicket ticket, const v1::Call& call) {
   const SteadyTime now = host_.Now();
-  if (ticket.deadline.Passed(now)) return Finish(ticket, DeadlineExceeded("the deadline passed before the read ran"));
+  if (ticket.deadline.Passed(now))
+    return Finish(ticket, DeadlineExceeded("the deadline passed before the read ran"));
   const bool next_page = call.function() == "scan";
   v1::ScanArgs scan;
   if (next_page && !scan.ParseFromString(call.args())) {
@@ -140,25 +151,30 @@ void Calls::Read(CallTicket ticket, const v1::Call& call) {
   }
   if (Status s = host_.State().CheckRead(ticket.value, Epoch(call.epoch())); !s.ok()) {
     if (next_page && !scan.cursor().empty()) {
-      s = Status(Code::kAborted, Reason::kScanRestarted, "the bucket moved: the scan of it starts again", s.hint());
+      s = Status(Code::kAborted, Reason::kScanRestarted,
+                 "the bucket moved: the scan of it starts again", s.hint());
     }
     return Finish(ticket, s);
   }
   if (next_page) {
     auto page = scans_.Page(ticket.value, scan, host_.State(), host_.Store(), now);
-    return page.ok() ? Finish(ticket, OkStatus(), page->SerializeAsString()) : Finish(ticket, page.status());
+    return page.ok() ? Finish(ticket, OkStatus(), page->SerializeAsString())
+                     : Finish(ticket, page.status());
   }
   v1::GetArgs args;
   if (!args.ParseFromString(call.args())) {
     return Finish(ticket, InvalidArgument("the arguments of 'get' cannot be parsed"));
   }
   auto result = host_.State().Get(ticket.value, args);
-  result.ok() ? Finish(ticket, OkStatus(), result->SerializeAsString()) : Finish(ticket, result.status());
+  result.ok() ? Finish(ticket, OkStatus(), result->SerializeAsString())
+              : Finish(ticket, result.status());
 }
 
 void Calls::OnOutcome(CallTicket ticket, bucket::CallOutcome outcome) {
-  // Ordered after the SENDING of its bucket: refused on every replica alike, so it can wait and be proposed again.
-  if (outcome.status.reason() == Reason::kTransferIsInProgress && host_.IsLeader() && Hold(ticket)) return;
+  // Ordered after the SENDING of its bucket: refused on every replica alike, so it can wait and be
+  // proposed again.
+  if (outcome.status.reason() == Reason::kTransferIsInProgress && host_.IsLeader() && Hold(ticket))
+    return;
   Finish(ticket, outcome.status, std::move(outcome.result));
 }
 
@@ -218,7 +234,8 @@ void Calls::OnTick() {
 void Calls::Finish(const CallTicket& ticket, const Status& status, std::string result) {
   queued_bytes_ -= ticket.bytes.size();
   stats_.call_seconds.Add(host_.Now() - ticket.arrived);
-  ++stats_.calls[{IsReadFunction(ticket.function) ? "read" : "write", ticket.function, status.code()}];
+  ++stats_.calls[{IsReadFunction(ticket.function) ? "read" : "write", ticket.function,
+                  status.code()}];
   host_.Reply(ticket, status, std::move(result));
 }
 

@@ -1,8 +1,9 @@
-// Calls on one shard's replica: admission, batching of writes into log entries, linearizable and labelled-stale reads,
-// and the writes that wait for the end of a move. Single-threaded; the Host does what crosses the outside.
+// Calls on one shard's replica: admission, batching of writes into log entries, linearizable and
+// labelled-stale reads, and the writes that wait for the end of a move. Single-threaded; the Host
+// does what crosses the outside.
 //
-// Every call is answered exactly once, at the latest when its deadline passes. Queues are bounded in bytes: over the
-// bound a call is refused with RESOURCE_EXHAUSTED before it is queued.
+// Every call is answered exactly once, at the latest when its deadline passes. Queues are bounded
+// in bytes: over the bound a call is refused with RESOURCE_EXHAUSTED before it is queued.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ class CallHost {
   virtual Duration Staleness() const = 0;
   // Done when a read of applied state is linearizable, or with a failure at the deadline.
   virtual void ReadBarrier(Deadline deadline, UniqueFunction<void(Status)> done) = 0;
-  // Proposes one entry. On success the tickets are taken, and OnOutcome or OnLost follows for each of them; on failure
-  // they are left as they are.
+  // Proposes one entry. On success the tickets are taken, and OnOutcome or OnLost follows for each
+  // of them; on failure they are left as they are.
   virtual Status ProposeCalls(std::vector<CallTicket>& tickets) = 0;
   virtual void Reply(const CallTicket& ticket, const Status& status, std::string result) = 0;
   // Runs `task` once after everything that is queued on the core executor now.
@@ -51,7 +52,8 @@ class Calls {
  public:
   static constexpr std::uint64_t kMaxQueuedBytes = 64u << 20;  // admitted and not answered
   static constexpr std::uint64_t kMaxHeldBytes = 16u << 20;
-  static constexpr std::uint64_t kMaxEntryBytes = 1u << 20;    // of calls in one log entry; a larger call stands alone
+  static constexpr std::uint64_t kMaxEntryBytes =
+      1u << 20;  // of calls in one log entry; a larger call stands alone
   static constexpr Duration kDefaultTimeout = std::chrono::seconds(10);
   static constexpr Duration kMaxTimeout = std::chrono::minutes(10);
 
@@ -66,10 +68,11 @@ class Calls {
   void OnLost(CallTicket ticket, const Status& status);
   void OnRow(std::uint32_t bucket, const bucket::Row* row);
   void OnRebase();
-  // From now on writes of this bucket wait, bounded in bytes and by their deadlines, those too that come back from
-  // apply with TRANSFER_IS_IN_PROGRESS.
+  // From now on writes of this bucket wait, bounded in bytes and by their deadlines, those too that
+  // come back from apply with TRANSFER_IS_IN_PROGRESS.
   void StartHold(std::uint32_t bucket) { held_[bucket]; }
-  // Held calls are decided by what applied state says now: tried again here, or answered with where the bucket is.
+  // Held calls are decided by what applied state says now: tried again here, or answered with where
+  // the bucket is.
   void EndHold(std::uint32_t bucket);
   // Not the leader any more: queued and held writes are answered NON_MASTER.
   void OnLeadershipLost();

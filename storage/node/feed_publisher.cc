@@ -9,7 +9,8 @@ namespace {
 using bucket::Row;
 using bucket::RowStatus;
 
-// A bucket that still answers here is ours; everything else is gone, with where to if a mark or the row knows.
+// A bucket that still answers here is ours; everything else is gone, with where to if a mark or the
+// row knows.
 v1::FeedBucket Describe(std::uint32_t number, const Row* row, const bucket::Marks& marks) {
   v1::FeedBucket out;
   out.set_bucket(number);
@@ -39,20 +40,24 @@ v1::FeedMessage FeedPublisher::Full(const bucket::StateMachine& state, Term term
   out.set_full(true);
   out.set_topology_version(state.topology().version());
   for (const auto& [number, row] : state.rows()) {
-    if (bucket::IsReadable(row.status)) *out.add_buckets() = Describe(number, &row, state.FindMarks(number));
+    if (bucket::IsReadable(row.status))
+      *out.add_buckets() = Describe(number, &row, state.FindMarks(number));
   }
   for (const auto& [number, marks] : state.marks()) {
     const Row* row = state.FindRow(number);
-    if (row == nullptr || !bucket::IsReadable(row->status)) *out.add_buckets() = Describe(number, row, marks);
+    if (row == nullptr || !bucket::IsReadable(row->status))
+      *out.add_buckets() = Describe(number, row, marks);
   }
   return out;
 }
 
 v1::FeedMessage FeedPublisher::Subscribe(const NodeName& from, const v1::FeedSubscribe& request,
-                                         const bucket::StateMachine& state, Term term, SteadyTime now) {
+                                         const bucket::StateMachine& state, Term term,
+                                         SteadyTime now) {
   v1::FeedMessage out;
   if (subscribers_.size() >= kMaxSubscribers && !subscribers_.contains(from)) {
-    *out.mutable_status() = ToProto(ResourceExhausted("too many routers listen to this shard's feed"));
+    *out.mutable_status() =
+        ToProto(ResourceExhausted("too many routers listen to this shard's feed"));
     out.set_shard(state.shard().value());
   } else {
     out = Full(state, term);
@@ -64,8 +69,8 @@ v1::FeedMessage FeedPublisher::Subscribe(const NodeName& from, const v1::FeedSub
 
 void FeedPublisher::Unsubscribe(const NodeName& from) { subscribers_.erase(from); }
 
-std::vector<FeedPublisher::Outgoing> FeedPublisher::Flush(const bucket::StateMachine& state, Term term,
-                                                          SteadyTime now) {
+std::vector<FeedPublisher::Outgoing> FeedPublisher::Flush(const bucket::StateMachine& state,
+                                                          Term term, SteadyTime now) {
   std::vector<Outgoing> out;
   if (!subscribers_.empty() && (all_changed_ || !changed_.empty())) {
     v1::FeedMessage delta;

@@ -1,5 +1,6 @@
-// Tells routers which buckets are here: a full list at one index, then deltas (docs/protocols/router.md, "Change feed").
-// Only a leader with a lease feeds. A pure machine: the owner sends what it returns.
+// Tells routers which buckets are here: a full list at one index, then deltas
+// (docs/protocols/router.md, "Change feed"). Only a leader with a lease feeds. A pure machine: the
+// owner sends what it returns.
 #pragma once
 
 #include <map>
@@ -37,7 +38,8 @@ class FeedPublisher {
 
   // After an apply group, and on ticks: deltas and heartbeats that are due.
   std::vector<Outgoing> Flush(const bucket::StateMachine& state, Term term, SteadyTime now);
-  // The transport refused a message to `to`: its subscription has a gap and ends; it will subscribe again.
+  // The transport refused a message to `to`: its subscription has a gap and ends; it will subscribe
+  // again.
   void Dropped(const NodeName& to) { subscribers_.erase(to); }
   // Leadership or the lease is gone: everybody is told and dropped.
   std::vector<Outgoing> Close(const Status& why, ShardUid shard);

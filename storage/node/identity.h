@@ -1,4 +1,5 @@
-// Who a disk belongs to. Written once, before anything else, and never changed; nothing is wiped because it differs.
+// Who a disk belongs to. Written once, before anything else, and never changed; nothing is wiped
+// because it differs.
 #pragma once
 
 #include <string>
@@ -20,15 +21,15 @@ struct Identity {
 
 inline constexpr char kIdentityFile[] = "IDENTITY";
 
-// NOT_FOUND on a blank disk. DATA_LOSS when the file is damaged; FAILED_PRECONDITION/NEWER_FORMAT when a newer version
-// of the program wrote it. Reads synchronously.
+// NOT_FOUND on a blank disk. DATA_LOSS when the file is damaged; FAILED_PRECONDITION/NEWER_FORMAT
+// when a newer version of the program wrote it. Reads synchronously.
 Result<Identity> ReadIdentity(Disk& disk);
 
 // Ops that write it durably.
 DiskJob WriteIdentity(const Identity& identity);
 
-// Whether this disk may serve what the process was told to serve: FAILED_PRECONDITION/FOREIGN_DISK with a sentence that
-// names both sides. The member of `wanted` is not looked at.
+// Whether this disk may serve what the process was told to serve: FAILED_PRECONDITION/FOREIGN_DISK
+// with a sentence that names both sides. The member of `wanted` is not looked at.
 Status CheckIdentity(const Identity& found, const Identity& wanted);
 
 }  // namespace etalon::storage

@@ -15,7 +15,8 @@ class IdentityTest : public testing::Test {
   void Run(DiskJob job) {
     Status status = Internal("not done");
     env_.disk.Submit(std::move(job), [&](Status s) { status = std::move(s); });
-    ASSERT_TRUE(world_.RunUntil([&] { return status.ok(); }, std::chrono::seconds(10))) << status.ToString();
+    ASSERT_TRUE(world_.RunUntil([&] { return status.ok(); }, std::chrono::seconds(10)))
+        << status.ToString();
   }
   sim::SimWorld world_;
   Env env_;

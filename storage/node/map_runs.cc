@@ -13,7 +13,8 @@ constexpr int kMaxBuckets = 100'000;
 
 // Not executed, and may succeed where the bucket is by now.
 bool IsRoutingRefusal(Reason reason) {
-  return reason == Reason::kWrongBucket || reason == Reason::kTransferIsInProgress || reason == Reason::kStaleEpoch;
+  return reason == Reason::kWrongBucket || reason == Reason::kTransferIsInProgress ||
+         reason == Reason::kStaleEpoch;
 }
 
 struct Run {
@@ -33,7 +34,8 @@ void RunMap(Calls& calls, const v1::MapRun& request, std::uint8_t level, std::ui
     done(std::move(run->reply));
   };
   if (request.buckets_size() > kMaxBuckets) {
-    return refuse(InvalidArgument("a map run names at most " + std::to_string(kMaxBuckets) + " buckets", Reason::kTooLarge));
+    return refuse(InvalidArgument(
+        "a map run names at most " + std::to_string(kMaxBuckets) + " buckets", Reason::kTooLarge));
   }
   if (request.level() != level) {
     // Buckets of another level are not these buckets: the caller names them anew.
@@ -43,7 +45,8 @@ void RunMap(Calls& calls, const v1::MapRun& request, std::uint8_t level, std::ui
   for (const auto& b : request.buckets()) {
     if (b.bucket() >= modulus) {
       return refuse(Status(Code::kOutOfRange, Reason::kBucketOutOfRange,
-                           "bucket " + std::to_string(b.bucket()) + " is out of range: there are " + std::to_string(modulus)));
+                           "bucket " + std::to_string(b.bucket()) + " is out of range: there are " +
+                               std::to_string(modulus)));
     }
   }
   run->left = request.buckets_size();
@@ -61,17 +64,18 @@ void RunMap(Calls& calls, const v1::MapRun& request, std::uint8_t level, std::ui
       call.mutable_request()->set_client(request.client());
       call.mutable_request()->set_sequence(request.sequence());
     }
-    calls.Handle("", call.SerializeAsString(), [run, bucket = b.bucket()](Status status, std::string result) {
-      if (IsRoutingRefusal(status.reason())) {
-        run->reply.add_rest(bucket);
-      } else {
-        v1::BucketResult& r = *run->reply.add_results();
-        r.set_bucket(bucket);
-        if (!status.ok()) *r.mutable_status() = ToProto(status);
-        r.set_result(std::move(result));
-      }
-      if (--run->left == 0) run->done(std::move(run->reply));
-    });
+    calls.Handle("", call.SerializeAsString(),
+                 [run, bucket = b.bucket()](Status status, std::string result) {
+                   if (IsRoutingRefusal(status.reason())) {
+                     run->reply.add_rest(bucket);
+                   } else {
+                     v1::BucketResult& r = *run->reply.add_results();
+                     r.set_bucket(bucket);
+                     if (!status.ok()) *r.mutable_status() = ToProto(status);
+                     r.set_result(std::move(result));
+                   }
+                   if (--run->left == 0) run->done(std::move(run->reply));
+                 });
   }
 }
 

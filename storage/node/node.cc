@@ -19,14 +19,20 @@ constexpr std::size_t kReplyFrameBytes = 4u << 20;
 
 v1::FormRequest Canonical(v1::FormRequest request) {
   auto& members = *request.mutable_members();
-  std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.member() < b.member(); });
+  std::sort(members.begin(), members.end(),
+            [](const auto& a, const auto& b) { return a.member() < b.member(); });
   return request;
 }
 
 }  // namespace
 
-Node::Node(Env env, NodeOptions options, store::StoreFactory& stores, UniqueFunction<void(const Status&)> fatal)
-    : env_(env), options_(std::move(options)), factory_(stores), fatal_(std::move(fatal)), started_(env.clock.Now()) {}
+Node::Node(Env env, NodeOptions options, store::StoreFactory& stores,
+           UniqueFunction<void(const Status&)> fatal)
+    : env_(env),
+      options_(std::move(options)),
+      factory_(stores),
+      fatal_(std::move(fatal)),
+      started_(env.clock.Now()) {}
 
 Node::~Node() {
   admin_.reset();
@@ -50,20 +56,23 @@ Status Node::Start() {
   if (found.status().code() != Code::kNotFound) return found.status();
   if (auto names = env_.disk.List(""); names.ok()) {
     for (const std::string& name : *names) {
-      if (name == std::string(kLogDir) + "/" || name == std::string(kStoreDir) + "/" || name == kFormFile) {
-        return DataLoss("the data directory holds '" + name +
-                        "' but no identity: it is no disk of ours or lost a part; nothing was touched");
+      if (name == std::string(kLogDir) + "/" || name == std::string(kStoreDir) + "/" ||
+          name == kFormFile) {
+        return DataLoss(
+            "the data directory holds '" + name +
+            "' but no identity: it is no disk of ours or lost a part; nothing was touched");
       }
     }
   }
   identity_ = wanted;
   identity_.member = MemberId(env_.random.NextId());
   // Nothing of this disk may be known to anybody before its incarnation is durable.
-  env_.disk.Submit(WriteIdentity(identity_), [this, alive = std::weak_ptr<bool>(alive_)](Status status) {
-    if (alive.expired()) return;
-    if (status.ok()) status = OpenShard();
-    if (!status.ok()) Fatal(status.Annotate("beginning a new disk"));
-  });
+  env_.disk.Submit(WriteIdentity(identity_),
+                   [this, alive = std::weak_ptr<bool>(alive_)](Status status) {
+                     if (alive.expired()) return;
+                     if (status.ok()) status = OpenShard();
+                     if (!status.ok()) Fatal(status.Annotate("beginning a new disk"));
+                   });
   return OkStatus();
 }
 
@@ -72,8 +81,8 @@ Status Node::OpenLog() {
   log::SegmentedLog::Options options;
   options.dir = kLogDir;
   options.segment_bytes = options_.log_segment_bytes;
-  ETALON_ASSIGN_OR_RETURN(
-      log_, log::SegmentedLog::Open(env_.disk, env_.core, env_.clock, env_.random.Fork(), env_.log, options));
+  ETALON_ASSIGN_OR_RETURN(log_, log::SegmentedLog::Open(env_.disk, env_.core, env_.clock,
+                                                        env_.random.Fork(), env_.log, options));
   return OkStatus();
 }
 
@@ -83,7 +92,8 @@ Status Node::OpenShard() {
   ETALON_RETURN_IF_ERROR(OpenLog());
   const auto& recovered = log_->recovered();
   stores_ = std::make_unique<store::StoreSet>(env_.disk, factory_, kStoreDir);
-  // A snapshot that the log begins at was complete before the log said so; only the pointer to it may be older.
+  // A snapshot that the log begins at was complete before the log said so; only the pointer to it
+  // may be older.
   const bool named = recovered.snapshot && recovered.snapshot->name != kFormGeneration;
   ETALON_RETURN_IF_ERROR(stores_->Open(named ? recovered.snapshot->name : ""));
 
@@ -91,7 +101,8 @@ Status Node::OpenShard() {
   if (!form_bytes.ok() && form_bytes.status().code() != Code::kNotFound) return form_bytes.status();
   if (form_bytes.ok() && stores_->Current() == nullptr) {
     v1::FormRequest form;
-    if (!form.ParseFromString(*form_bytes)) return DataLoss("the file FORM is damaged: this disk counts as lost");
+    if (!form.ParseFromString(*form_bytes))
+      return DataLoss("the file FORM is damaged: this disk counts as lost");
     busy_ = true;
     FinishForm(form, [this](const Status& status) {
       if (!status.ok()) Fatal(status.Annotate("finishing a form that was cut short"));
@@ -101,52 +112,63 @@ Status Node::OpenShard() {
   if (stores_->Current() != nullptr && recovered.blank) {
     return DataLoss("the log is gone but the store is not: this disk counts as lost");
   }
-  ETALON_ASSIGN_OR_RETURN(shard_, Shard::Open(env_, options_, identity_, *stores_, *log_, stats_, *this));
+  ETALON_ASSIGN_OR_RETURN(shard_,
+                          Shard::Open(env_, options_, identity_, *stores_, *log_, stats_, *this));
   admin_ = std::make_unique<Admin>(env_, *shard_, identity_, stats_, *log_, started_);
   return OkStatus();
 }
 
-// ---- forming ------------------------------------------------------------------------------------------------------
+// ---- forming
+// ------------------------------------------------------------------------------------------------------
 //
-// In this order, each step durable before the next, and each done again by a restart that finds it undone:
-// the file FORM (what this shard is made of), the log's first record (term 1, index 1), the first generation.
+// In this order, each step durable before the next, and each done again by a restart that finds it
+// undone: the file FORM (what this shard is made of), the log's first record (term 1, index 1), the
+// first generation.
 
 void Node::Form(const v1::FormRequest& raw, UniqueFunction<void(Status)> done) {
   const v1::FormRequest request = Canonical(raw);
-  if (busy_) return done(Unavailable(Reason::kNone, "a form is under way on this replica: ask again"));
-  if (CollectionId(request.collection()) != identity_.collection || ShardUid(request.shard()) != identity_.shard) {
-    return done(FailedPrecondition(Reason::kForeignDisk,
-                                   "this replica belongs to shard " + ToHex(identity_.shard.value()) +
-                                       " of collection " + ToHex(identity_.collection.value()) +
-                                       ", not to the one that is to be formed"));
+  if (busy_)
+    return done(Unavailable(Reason::kNone, "a form is under way on this replica: ask again"));
+  if (CollectionId(request.collection()) != identity_.collection ||
+      ShardUid(request.shard()) != identity_.shard) {
+    return done(FailedPrecondition(
+        Reason::kForeignDisk, "this replica belongs to shard " + ToHex(identity_.shard.value()) +
+                                  " of collection " + ToHex(identity_.collection.value()) +
+                                  ", not to the one that is to be formed"));
   }
   if (auto formed = ReadWhole(env_.disk, kFormFile); formed.ok()) {
     if (*formed == request.SerializeAsString()) return done(OkStatus());
-    return done(FailedPrecondition(Reason::kNonEmpty, "this shard is formed already, with other content"));
+    return done(
+        FailedPrecondition(Reason::kNonEmpty, "this shard is formed already, with other content"));
   }
   if (shard_ == nullptr || shard_->formed() || !log_->recovered().blank) {
     return done(FailedPrecondition(Reason::kNonEmpty, "this disk already takes part in a shard"));
   }
-  const bool named = std::any_of(request.members().begin(), request.members().end(), [&](const auto& m) {
-    return m.member() == identity_.member.value() && m.name() == identity_.replica && !m.learner();
-  });
-  if (!named) return done(InvalidArgument("the members of the form do not name this replica with its disk"));
-  if (auto state = bucket::StateMachine::FormState(request); !state.ok()) return done(state.status());
+  const bool named =
+      std::any_of(request.members().begin(), request.members().end(), [&](const auto& m) {
+        return m.member() == identity_.member.value() && m.name() == identity_.replica &&
+               !m.learner();
+      });
+  if (!named)
+    return done(InvalidArgument("the members of the form do not name this replica with its disk"));
+  if (auto state = bucket::StateMachine::FormState(request); !state.ok())
+    return done(state.status());
 
   busy_ = true;
   auto shared = std::make_shared<UniqueFunction<void(Status)>>(std::move(done));
-  env_.disk.Submit(ReplaceFile(kFormFile, request.SerializeAsString()),
-                   [this, alive = std::weak_ptr<bool>(alive_), request, shared](const Status& status) {
-                     if (alive.expired()) return;
-                     if (!status.ok()) {
-                       busy_ = false;
-                       return (*shared)(status);
-                     }
-                     admin_.reset();
-                     shard_.reset();
-                     if (Status s = OpenLog(); !s.ok()) return Fatal(s);
-                     FinishForm(request, [shared](const Status& s) { (*shared)(s); });
-                   });
+  env_.disk.Submit(
+      ReplaceFile(kFormFile, request.SerializeAsString()),
+      [this, alive = std::weak_ptr<bool>(alive_), request, shared](const Status& status) {
+        if (alive.expired()) return;
+        if (!status.ok()) {
+          busy_ = false;
+          return (*shared)(status);
+        }
+        admin_.reset();
+        shard_.reset();
+        if (Status s = OpenLog(); !s.ok()) return Fatal(s);
+        FinishForm(request, [shared](const Status& s) { (*shared)(s); });
+      });
 }
 
 void Node::FinishForm(const v1::FormRequest& form, UniqueFunction<void(Status)> done) {
@@ -169,10 +191,11 @@ void Node::FinishForm(const v1::FormRequest& form, UniqueFunction<void(Status)> 
   callbacks.snapshot_provider = [](MemberId, LogIndex) { return std::nullopt; };
   callbacks.failed = [this](const Status& status) { Fatal(status); };
   callbacks.durable = [this, form, shared](std::uint64_t) {
-    env_.core.Post(Guarded([this, form, shared] {  // not from within the log's own callback: it is opened anew
-      if (Status s = OpenLog(); !s.ok()) return Fatal(s);
-      ActivateForm(form, [shared](const Status& s) { (*shared)(s); });
-    }));
+    env_.core.Post(
+        Guarded([this, form, shared] {  // not from within the log's own callback: it is opened anew
+          if (Status s = OpenLog(); !s.ok()) return Fatal(s);
+          ActivateForm(form, [shared](const Status& s) { (*shared)(s); });
+        }));
   };
   log_->SetCallbacks(std::move(callbacks));
   log_->Append(persist);
@@ -199,19 +222,23 @@ void Node::ActivateForm(const v1::FormRequest& form, UniqueFunction<void(Status)
   });
 }
 
-// ---- recovery after the loss of a majority --------------------------------------------------------------------------
+// ---- recovery after the loss of a majority
+// --------------------------------------------------------------------------
 //
-// This replica goes on alone. The term comes first: once the members are changed it may campaign, and must do so above
-// every term that anybody has seen, so that transfer IDs stay unique.
+// This replica goes on alone. The term comes first: once the members are changed it may campaign,
+// and must do so above every term that anybody has seen, so that transfer IDs stay unique.
 
 void Node::Recover(const v1::RecoverRequest& request, UniqueFunction<void(Status)> done) {
   if (busy_ || shard_ == nullptr || !shard_->formed()) return done(Unformed());
-  if (ShardUid(request.shard()) != identity_.shard || MemberId(request.member()) != identity_.member) {
-    return done(InvalidArgument("recovery must name this very shard and disk: shard " + ToHex(identity_.shard.value()) +
-                                ", disk " + ToHex(identity_.member.value())));
+  if (ShardUid(request.shard()) != identity_.shard ||
+      MemberId(request.member()) != identity_.member) {
+    return done(InvalidArgument("recovery must name this very shard and disk: shard " +
+                                ToHex(identity_.shard.value()) + ", disk " +
+                                ToHex(identity_.member.value())));
   }
   if (shard_->is_leader() && shard_->replica().HasLease()) {
-    return done(FailedPrecondition(Reason::kNone, "this shard has a leader and a majority: there is nothing to recover"));
+    return done(FailedPrecondition(
+        Reason::kNone, "this shard has a leader and a majority: there is nothing to recover"));
   }
   busy_ = true;
   env_.log.Warning("recover_alone", {{"term_above", request.term_above()}});
@@ -219,7 +246,8 @@ void Node::Recover(const v1::RecoverRequest& request, UniqueFunction<void(Status
   const LogIndex commit = raft.commit;
   admin_.reset();
   shard_.reset();
-  consensus::HardState hard_state{std::max(raft.term, Term(request.term_above())), MemberId(), commit};
+  consensus::HardState hard_state{std::max(raft.term, Term(request.term_above())), MemberId(),
+                                  commit};
   auto shared = std::make_shared<UniqueFunction<void(Status)>>(std::move(done));
   const auto finish = [this, shared](const Status& status) {
     busy_ = false;
@@ -231,7 +259,8 @@ void Node::Recover(const v1::RecoverRequest& request, UniqueFunction<void(Status
     store::Store& store = *stores_->Current();
     auto bytes = store.Get(bucket::HeaderKey());
     v1::StateHeader header;
-    if (!bytes.ok() || !*bytes || !header.ParseFromString(**bytes)) return finish(DataLoss("the state's header is damaged"));
+    if (!bytes.ok() || !*bytes || !header.ParseFromString(**bytes))
+      return finish(DataLoss("the state's header is damaged"));
     header.clear_members();
     v1::MemberInfo& self = *header.add_members();
     self.set_member(identity_.member.value());
@@ -246,7 +275,8 @@ void Node::Recover(const v1::RecoverRequest& request, UniqueFunction<void(Status
   });
 }
 
-void Node::ReplaceHardState(const consensus::HardState& hard_state, UniqueFunction<void(Status)> done) {
+void Node::ReplaceHardState(const consensus::HardState& hard_state,
+                            UniqueFunction<void(Status)> done) {
   if (Status s = OpenLog(); !s.ok()) return done(s);
   auto shared = std::make_shared<UniqueFunction<void(Status)>>(std::move(done));
   log::SegmentedLog::Callbacks callbacks;
@@ -265,7 +295,8 @@ void Node::ReplaceHardState(const consensus::HardState& hard_state, UniqueFuncti
   log_->Append(persist);
 }
 
-// ---- messages -----------------------------------------------------------------------------------------------------
+// ---- messages
+// -----------------------------------------------------------------------------------------------------
 
 void Node::OnMessage(const NodeName& from, Lane, std::string_view bytes) {
   if (ended_) return;
@@ -280,7 +311,8 @@ void Node::OnMessage(const NodeName& from, Lane, std::string_view bytes) {
   }
   switch (message.body_case()) {
     case v1::NodeMessage::kRaft:
-      if (shard_ && message.raft().shard() == identity_.shard.value()) shard_->OnRaft(from, message.raft());
+      if (shard_ && message.raft().shard() == identity_.shard.value())
+        shard_->OnRaft(from, message.raft());
       return;
     case v1::NodeMessage::kTransfer:
       if (shard_) shard_->OnTransfer(from, message.transfer());
@@ -323,8 +355,9 @@ void Node::OnMessage(const NodeName& from, Lane, std::string_view bytes) {
 }
 
 Status Node::Unformed() const {
-  return FailedPrecondition(Reason::kUnformed,
-                            "replica " + identity_.replica + " is unformed: it waits to be formed or to join its shard");
+  return FailedPrecondition(
+      Reason::kUnformed,
+      "replica " + identity_.replica + " is unformed: it waits to be formed or to join its shard");
 }
 
 void Node::OnCalls(const NodeName& from, std::string_view bytes) {
@@ -342,21 +375,24 @@ void Node::OnCalls(const NodeName& from, std::string_view bytes) {
     if (!call.ParseFromString(call_bytes)) continue;
     v1::CallReply reply;
     reply.set_id(call.id());
-    *reply.mutable_status() =
-        ToProto(Unavailable(Reason::kStorageIsDisabled, "replica " + identity_.replica + " does not serve yet"));
+    *reply.mutable_status() = ToProto(Unavailable(
+        Reason::kStorageIsDisabled, "replica " + identity_.replica + " does not serve yet"));
     SendReply(from, std::move(reply));
   }
 }
 
 void Node::OnAdmin(const NodeName& from, const v1::AdminCall& call) {
-  auto answer = [this, alive = std::weak_ptr<bool>(alive_), from, id = call.id()](v1::AdminResponse response) {
+  auto answer = [this, alive = std::weak_ptr<bool>(alive_), from,
+                 id = call.id()](v1::AdminResponse response) {
     if (alive.expired()) return;
     v1::NodeMessage out;
     out.mutable_admin_reply()->set_id(id);
     *out.mutable_admin_reply()->mutable_response() = std::move(response);
     Send(from, Lane::kControl, std::move(out));
   };
-  const auto finish = [answer](const Status& status) { answer(status.ok() ? AdminDone() : AdminFailure(status)); };
+  const auto finish = [answer](const Status& status) {
+    answer(status.ok() ? AdminDone() : AdminFailure(status));
+  };
   const auto& request = call.request();
   if (request.has_form()) return Form(request.form(), finish);
   if (request.has_recover()) return Recover(request.recover(), finish);
@@ -381,15 +417,18 @@ void Node::OnPing(const NodeName& from, const v1::Ping& ping) {
     pong.set_leader_name(shard_->leader_name());
     pong.set_term(shard_->replica().status().term.value());
     pong.set_applied_index(shard_->state().applied_index().value());
-    pong.set_lag_millis(static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::max(shard_->lag(), shard_->since_leader())).count()));
+    pong.set_lag_millis(
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                       std::max(shard_->lag(), shard_->since_leader()))
+                                       .count()));
     pong.set_topology_version(shard_->state().topology().version());
   }
   Send(from, Lane::kControl, std::move(out));
 }
 
 void Node::OnFetchTopology(const NodeName& from, const v1::FetchTopology& request) {
-  if (!shard_ || !shard_->formed() || shard_->state().topology().version() <= request.have()) return;
+  if (!shard_ || !shard_->formed() || shard_->state().topology().version() <= request.have())
+    return;
   v1::NodeMessage out;
   *out.mutable_topology() = shard_->state().topology();
   Send(from, Lane::kControl, std::move(out));
@@ -419,7 +458,8 @@ void Node::OnMapRun(const NodeName& from, const v1::MapRun& request) {
 
 void Node::Send(const NodeName& to, Lane lane, v1::NodeMessage message) {
   message.set_collection(identity_.collection.value());
-  (void)env_.net.Send(to, lane, Serialize(message));  // may be lost anyway: every protocol above asks again
+  (void)env_.net.Send(to, lane,
+                      Serialize(message));  // may be lost anyway: every protocol above asks again
 }
 
 void Node::SendReply(const NodeName& to, v1::CallReply reply) {
@@ -459,7 +499,8 @@ void Node::Fatal(const Status& status) {
 
 void Node::Shutdown(Deadline deadline, UniqueFunction<void()> done) {
   auto shared = std::make_shared<UniqueFunction<void()>>(std::move(done));
-  if (!shard_ || !shard_->is_leader() || !shard_->replica().BestSuccessor()) return WaitQuiet(deadline, shared);
+  if (!shard_ || !shard_->is_leader() || !shard_->replica().BestSuccessor())
+    return WaitQuiet(deadline, shared);
   shard_->HandOver(std::nullopt, deadline, [this, deadline, shared](const Status& status) {
     if (!status.ok()) env_.log.Warning("hand_over_failed", {{"why", status.ToString()}});
     WaitQuiet(deadline, shared);

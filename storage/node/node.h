@@ -1,6 +1,8 @@
-// One storage process without gRPC: identity, forming, the shard's replica, and what other nodes ask of it.
+// One storage process without gRPC: identity, forming, the shard's replica, and what other nodes
+// ask of it.
 //
-// Threads: everything on env.core. A crash is the destruction of the node; destructors write nothing.
+// Threads: everything on env.core. A crash is the destruction of the node; destructors write
+// nothing.
 #pragma once
 
 #include <map>
@@ -22,19 +24,21 @@ namespace etalon::storage {
 
 class Node final : private Shard::Host {
  public:
-  // `stores` is not opened yet: the node does that. `fatal` is called once when the node cannot go on; the process must
-  // end then, and start again only if the status says so.
-  Node(Env env, NodeOptions options, store::StoreFactory& stores, UniqueFunction<void(const Status&)> fatal);
+  // `stores` is not opened yet: the node does that. `fatal` is called once when the node cannot go
+  // on; the process must end then, and start again only if the status says so.
+  Node(Env env, NodeOptions options, store::StoreFactory& stores,
+       UniqueFunction<void(const Status&)> fatal);
   ~Node() override;
 
-  // Reads the disk (synchronously) and begins to serve. Failures, with nothing wiped: FOREIGN_DISK, NEWER_FORMAT,
-  // DATA_LOSS ("this disk counts as lost").
+  // Reads the disk (synchronously) and begins to serve. Failures, with nothing wiped: FOREIGN_DISK,
+  // NEWER_FORMAT, DATA_LOSS ("this disk counts as lost").
   Status Start();
   void OnMessage(const NodeName& from, Lane lane, std::string_view bytes);
-  // Hands leadership over if it leads, finishes what is in flight, then calls `done`; at the deadline at the latest.
+  // Hands leadership over if it leads, finishes what is in flight, then calls `done`; at the
+  // deadline at the latest.
   void Shutdown(Deadline deadline, UniqueFunction<void()> done);
-  // Replay done, identity right, serving. Never leadership, quorum or lag. A blank disk that waits to join serves too:
-  // it answers "unformed".
+  // Replay done, identity right, serving. Never leadership, quorum or lag. A blank disk that waits
+  // to join serves too: it answers "unformed".
   bool Serving() const { return shard_ != nullptr && !ended_; }
 
   const Identity& identity() const { return identity_; }

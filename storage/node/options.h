@@ -20,7 +20,8 @@ struct NodeOptions {
 
   consensus::Replica::Options raft;  // `self` is filled in from the disk
   std::uint64_t log_segment_bytes = 16u << 20;
-  // A checkpoint is taken after so many bytes of applied log, or after so long if anything was applied.
+  // A checkpoint is taken after so many bytes of applied log, or after so long if anything was
+  // applied.
   std::uint64_t checkpoint_bytes = 32u << 20;
   Duration checkpoint_every = std::chrono::seconds(60);
   // Writes are refused while the disk has less than this; transfers are refused below twice of it.

@@ -13,8 +13,8 @@ void Peers::SetTopology(const v1::Topology& topology, Transport* net) {
       if (!replica.address().empty()) net->SetAddress(replica.name(), replica.address());
     }
     if (auto old = shards_.find(ShardUid(shard.uid())); old != shards_.end()) {
-      const bool still_there =
-          std::find(known.replicas.begin(), known.replicas.end(), old->second.leader) != known.replicas.end();
+      const bool still_there = std::find(known.replicas.begin(), known.replicas.end(),
+                                         old->second.leader) != known.replicas.end();
       known.leader = still_there ? old->second.leader : NodeName();
       known.term = old->second.term;
     }

@@ -24,13 +24,15 @@ class Peers {
   std::optional<NodeName> NameOf(MemberId member) const;
   std::optional<MemberId> MemberOf(const NodeName& name) const;
 
-  // The replica to ask for the leader of a shard: the last hint, else another one each time it is asked, so that a wrong
-  // guess is not repeated. nullopt: this topology does not know the shard.
+  // The replica to ask for the leader of a shard: the last hint, else another one each time it is
+  // asked, so that a wrong guess is not repeated. nullopt: this topology does not know the shard.
   std::optional<NodeName> LeaderOf(ShardUid shard);
   // `leader` empty: whoever was asked does not lead and knows nobody.
   void LeaderHint(ShardUid shard, const NodeName& leader, Term term);
   // A message of the leader itself arrived.
-  void LeaderSeen(ShardUid shard, const NodeName& leader, Term term) { LeaderHint(shard, leader, term); }
+  void LeaderSeen(ShardUid shard, const NodeName& leader, Term term) {
+    LeaderHint(shard, leader, term);
+  }
 
   const std::vector<NodeName>& ReplicasOf(ShardUid shard) const;
 

@@ -50,7 +50,8 @@ class Proposals {
     pending_.erase(it);
     return out;
   }
-  // Everything, when this replica stops leading: whether it will be applied is not known here any more.
+  // Everything, when this replica stops leading: whether it will be applied is not known here any
+  // more.
   std::map<LogIndex, Pending> TakeAll() { return std::exchange(pending_, {}); }
   std::size_t size() const { return pending_.size(); }
 

@@ -10,13 +10,15 @@ namespace etalon::storage {
 namespace {
 
 Status Restarted(std::string_view why) {
-  return Aborted(Reason::kScanRestarted, "the scan of this bucket starts again: " + std::string(why));
+  return Aborted(Reason::kScanRestarted,
+                 "the scan of this bucket starts again: " + std::string(why));
 }
 
 }  // namespace
 
-Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args, const bucket::StateMachine& state,
-                                   const store::Store& store, SteadyTime now) {
+Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args,
+                                   const bucket::StateMachine& state, const store::Store& store,
+                                   SteadyTime now) {
   const std::uint32_t limit = args.limit() == 0 ? kDefaultLimit : args.limit();
   if (!args.cursor().empty()) {
     std::string_view in = args.cursor();
@@ -25,7 +27,8 @@ Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args, con
       return InvalidArgument("the cursor is not one that a page of a scan returned");
     }
     auto it = open_.find(id);
-    if (it == open_.end() || it->second.value != v) return Restarted("its cursor is not known here (any more)");
+    if (it == open_.end() || it->second.value != v)
+      return Restarted("its cursor is not known here (any more)");
     ETALON_ASSIGN_OR_RETURN(v1::ScanResult page, Read(&it->second, limit, state));
     if (page.cursor().empty()) {
       open_.erase(it);
@@ -54,8 +57,9 @@ Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args, con
     scan.end = range.end;
   } else if (scan.space) {
     scan.begin = store::DataKey(v, state.bucket_count(), scan.space, args.start());
-    scan.end = args.end().empty() ? PrefixEnd(store::DataKey(v, state.bucket_count(), scan.space, ""))
-                                  : store::DataKey(v, state.bucket_count(), scan.space, args.end());
+    scan.end = args.end().empty()
+                   ? PrefixEnd(store::DataKey(v, state.bucket_count(), scan.space, ""))
+                   : store::DataKey(v, state.bucket_count(), scan.space, args.end());
   } else {
     scan.begin = store::DataKey(v, state.bucket_count(), SpaceId(1), "");
     scan.end = store::DataKey(v, state.bucket_count(), store::kRequestSpace, "");
@@ -64,7 +68,8 @@ Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args, con
   scan.expires = now + kLease;
   ETALON_ASSIGN_OR_RETURN(v1::ScanResult page, Read(&scan, limit, state));
   if (!page.cursor().empty()) {
-    if (open_.size() >= kMaxOpen) return ResourceExhausted("too many open scans on this replica: finish some first");
+    if (open_.size() >= kMaxOpen)
+      return ResourceExhausted("too many open scans on this replica: finish some first");
     std::uint64_t id = random_.NextId();
     while (open_.contains(id)) id = random_.NextId();
     page.clear_cursor();
@@ -74,16 +79,19 @@ Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args, con
   return page;
 }
 
-Result<v1::ScanResult> Scans::Read(Scan* scan, std::uint32_t limit, const bucket::StateMachine& state) const {
+Result<v1::ScanResult> Scans::Read(Scan* scan, std::uint32_t limit,
+                                   const bucket::StateMachine& state) const {
   v1::ScanResult page;
   std::uint64_t bytes = 0;
   auto it = scan->snapshot->NewIterator(scan->begin, scan->end);
   for (; it->Valid(); it->Next()) {
-    ETALON_ASSIGN_OR_RETURN(const store::DataKeyParts parts, store::ParseDataKey(it->key(), state.bucket_count()));
+    ETALON_ASSIGN_OR_RETURN(const store::DataKeyParts parts,
+                            store::ParseDataKey(it->key(), state.bucket_count()));
     if (parts.space == store::kRequestSpace) continue;
     if (scan->space && parts.space != scan->space) continue;
     const std::uint64_t size = it->key().size() + it->value().size();
-    if (page.records_size() > 0 && (page.records_size() >= static_cast<int>(limit) || bytes + size > kPageBytes)) {
+    if (page.records_size() > 0 &&
+        (page.records_size() >= static_cast<int>(limit) || bytes + size > kPageBytes)) {
       scan->begin = std::string(it->key());
       page.set_cursor("more");  // the caller puts the scan's own
       return page;
@@ -108,8 +116,9 @@ void Scans::Expire(SteadyTime now) {
 }
 
 std::uint32_t Scans::RefsOf(std::uint32_t bucket) const {
-  return static_cast<std::uint32_t>(std::count_if(
-      open_.begin(), open_.end(), [&](const auto& entry) { return entry.second.bucket == bucket; }));
+  return static_cast<std::uint32_t>(
+      std::count_if(open_.begin(), open_.end(),
+                    [&](const auto& entry) { return entry.second.bucket == bucket; }));
 }
 
 }  // namespace etalon::storage

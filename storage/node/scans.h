@@ -1,5 +1,6 @@
-// Scans of one bucket: pages over one store snapshot, held under a leased read reference. If the bucket moves or the
-// lease runs out, the scan of it starts again with a reason. Local to the replica that serves the scan.
+// Scans of one bucket: pages over one store snapshot, held under a leased read reference. If the
+// bucket moves or the lease runs out, the scan of it starts again with a reason. Local to the
+// replica that serves the scan.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +22,20 @@ class Scans {
   static constexpr Duration kLease = std::chrono::seconds(30);  // renewed by every page
   static constexpr std::size_t kMaxOpen = 1024;
   static constexpr std::uint32_t kDefaultLimit = 1000;
-  static constexpr std::uint64_t kPageBytes = 1u << 20;         // a larger record is a page of its own
+  static constexpr std::uint64_t kPageBytes = 1u << 20;  // a larger record is a page of its own
 
   explicit Scans(Random random) : random_(random) {}
 
   // One page. The caller has checked that the bucket may be read here and now.
-  // ABORTED/SCAN_RESTARTED: the cursor is of a scan that ended here (lease, restart, another replica): start again.
-  // INVALID_ARGUMENT: malformed cursor. NOT_FOUND/UNKNOWN_SPACE. RESOURCE_EXHAUSTED: too many open scans.
-  Result<v1::ScanResult> Page(RoutingValue v, const v1::ScanArgs& args, const bucket::StateMachine& state,
-                              const store::Store& store, SteadyTime now);
+  // ABORTED/SCAN_RESTARTED: the cursor is of a scan that ended here (lease, restart, another
+  // replica): start again. INVALID_ARGUMENT: malformed cursor. NOT_FOUND/UNKNOWN_SPACE.
+  // RESOURCE_EXHAUSTED: too many open scans.
+  Result<v1::ScanResult> Page(RoutingValue v, const v1::ScanArgs& args,
+                              const bucket::StateMachine& state, const store::Store& store,
+                              SteadyTime now);
 
-  // The row of `bucket` is not readable here any more: its scans go on on their snapshots for the page under way only.
+  // The row of `bucket` is not readable here any more: its scans go on on their snapshots for the
+  // page under way only.
   void OnBucketGone(std::uint32_t bucket);
   // Rows stand at another level now: references are counted per bucket, so running scans end.
   void OnRebase() { open_.clear(); }
@@ -48,11 +52,12 @@ class Scans {
     bool whole_bucket = false;
     std::string begin;  // next store key
     std::string end;
-    SpaceId space;      // 0: all
+    SpaceId space;  // 0: all
     SteadyTime expires;
   };
 
-  Result<v1::ScanResult> Read(Scan* scan, std::uint32_t limit, const bucket::StateMachine& state) const;
+  Result<v1::ScanResult> Read(Scan* scan, std::uint32_t limit,
+                              const bucket::StateMachine& state) const;
 
   Random random_;
   std::map<std::uint64_t, Scan> open_;

@@ -13,14 +13,17 @@ namespace {
 
 consensus::Members MembersOf(const std::vector<v1::MemberInfo>& infos) {
   consensus::Members out;
-  for (const auto& info : infos) (info.learner() ? out.learners : out.voters).push_back(MemberId(info.member()));
+  for (const auto& info : infos)
+    (info.learner() ? out.learners : out.voters).push_back(MemberId(info.member()));
   std::sort(out.voters.begin(), out.voters.end());
   std::sort(out.learners.begin(), out.learners.end());
   return out;
 }
 
-// The members after a change, with their names: known ones keep theirs, the new one's came with the change.
-std::vector<v1::MemberInfo> Named(const consensus::MembersChange& change, const std::vector<v1::MemberInfo>& before) {
+// The members after a change, with their names: known ones keep theirs, the new one's came with the
+// change.
+std::vector<v1::MemberInfo> Named(const consensus::MembersChange& change,
+                                  const std::vector<v1::MemberInfo>& before) {
   std::vector<v1::MemberInfo> out;
   const auto add = [&](MemberId member, bool learner) {
     v1::MemberInfo info;
@@ -38,14 +41,15 @@ std::vector<v1::MemberInfo> Named(const consensus::MembersChange& change, const 
 }
 
 Status OutcomeUnknown() {
-  return Unavailable(Reason::kOutcomeUnknown,
-                     "leadership was lost before the outcome was known: the write may or may not be applied");
+  return Unavailable(
+      Reason::kOutcomeUnknown,
+      "leadership was lost before the outcome was known: the write may or may not be applied");
 }
 
 }  // namespace
 
-Shard::Shard(Env& env, const NodeOptions& options, const Identity& identity, store::StoreSet& stores,
-             log::SegmentedLog& log, Stats& stats, Host& host)
+Shard::Shard(Env& env, const NodeOptions& options, const Identity& identity,
+             store::StoreSet& stores, log::SegmentedLog& log, Stats& stats, Host& host)
     : env_(env),
       options_(options),
       identity_(identity),
@@ -60,11 +64,14 @@ Shard::~Shard() {
   for (auto& [machine, timer] : wakes_) env_.core.Cancel(timer);
 }
 
-Result<std::unique_ptr<Shard>> Shard::Open(Env& env, const NodeOptions& options, const Identity& identity,
-                                           store::StoreSet& stores, log::SegmentedLog& log, Stats& stats, Host& host) {
+Result<std::unique_ptr<Shard>> Shard::Open(Env& env, const NodeOptions& options,
+                                           const Identity& identity, store::StoreSet& stores,
+                                           log::SegmentedLog& log, Stats& stats, Host& host) {
   std::unique_ptr<Shard> shard(new Shard(env, options, identity, stores, log, stats, host));
-  shard->calls_ = std::make_unique<Calls>(static_cast<CallHost&>(*shard), stats, shard->random_.Fork());
-  if (options.seed_topology.version() != 0) shard->peers_.SetTopology(options.seed_topology, &env.net);
+  shard->calls_ =
+      std::make_unique<Calls>(static_cast<CallHost&>(*shard), stats, shard->random_.Fork());
+  if (options.seed_topology.version() != 0)
+    shard->peers_.SetTopology(options.seed_topology, &env.net);
   if (stores.Current() != nullptr) {
     ETALON_RETURN_IF_ERROR(shard->LoadEngine(*stores.Current()));
     shard->checkpoint_index_ = shard->state().applied_index();
@@ -83,20 +90,26 @@ Status Shard::LoadEngine(store::Store& store) {
   auto engine = std::make_unique<Engine>();
   engine->store = &store;
   ETALON_ASSIGN_OR_RETURN(engine->state, bucket::StateMachine::Load(store, *this));
-  if (engine->state->collection() != identity_.collection || engine->state->shard() != identity_.shard) {
+  if (engine->state->collection() != identity_.collection ||
+      engine->state->shard() != identity_.shard) {
     return FailedPrecondition(Reason::kForeignDisk, "the data on this disk is of shard " +
-                                                        ToHex(engine->state->shard().value()) + " of collection " +
+                                                        ToHex(engine->state->shard().value()) +
+                                                        " of collection " +
                                                         ToHex(engine->state->collection().value()) +
                                                         ": nothing was touched");
   }
-  engine->source = std::make_unique<transfer::Source>(*engine->state, store, static_cast<RefCounter&>(*this), engine->gate,
-                                                      random_.Fork());
+  engine->source = std::make_unique<transfer::Source>(
+      *engine->state, store, static_cast<RefCounter&>(*this), engine->gate, random_.Fork());
   engine->target = std::make_unique<transfer::Target>(
       *engine->state,
-      [this] { return free_bytes_ > 2 * options_.reserve_bytes ? free_bytes_ - 2 * options_.reserve_bytes : 0; },
+      [this] {
+        return free_bytes_ > 2 * options_.reserve_bytes ? free_bytes_ - 2 * options_.reserve_bytes
+                                                        : 0;
+      },
       engine->gate, random_.Fork());
   engine->rebalancer = std::make_unique<balance::Rebalancer>(*engine->state, random_.Fork());
-  engine->orders = std::make_unique<balance::OrderTaker>(*engine->state, store, engine->gate, random_.Fork());
+  engine->orders =
+      std::make_unique<balance::OrderTaker>(*engine->state, store, engine->gate, random_.Fork());
   engine_ = std::move(engine);
   peers_.SetMembers(state().members());
   if (state().topology().version() != 0) peers_.SetTopology(state().topology(), &env_.net);
@@ -110,7 +123,8 @@ void Shard::Post(UniqueFunction<void()> task) {
 }
 
 bool Shard::is_leader() const {
-  return formed() && !apply_failed_ && raft_.role == consensus::Role::kLeader && state().applied_term() == raft_.term;
+  return formed() && !apply_failed_ && raft_.role == consensus::Role::kLeader &&
+         state().applied_term() == raft_.term;
 }
 
 NodeName Shard::leader_name() const { return peers_.NameOf(raft_.leader).value_or(""); }
@@ -137,8 +151,9 @@ Status Shard::NotLeader() const {
   hint.term = raft_.term;
   if (!handing_over_ && raft_.role != consensus::Role::kLeader) hint.leader = leader_name();
   return Unavailable(Reason::kNonMaster,
-                     hint.leader.empty() ? "this replica does not lead, and knows no leader now"
-                                         : "this replica does not lead; the leader is " + hint.leader,
+                     hint.leader.empty()
+                         ? "this replica does not lead, and knows no leader now"
+                         : "this replica does not lead; the leader is " + hint.leader,
                      std::move(hint));
 }
 
@@ -151,21 +166,24 @@ Status Shard::WritesAllowed() const {
   if (handing_over_) return NotLeader();
   if (state().retired()) return FailedPrecondition(Reason::kShardRetired, "this shard is retired");
   if (disk_low_) {
-    return ResourceExhausted("the disk is full: writes are refused until space is freed", Reason::kDiskFull);
+    return ResourceExhausted("the disk is full: writes are refused until space is freed",
+                             Reason::kDiskFull);
   }
   ETALON_RETURN_IF_ERROR(log_.Health());
   return engine_->store->Health();
 }
 
 void Shard::ReadBarrier(Deadline deadline, UniqueFunction<void(Status)> done) {
-  if (apply_failed_) return done(Unavailable(Reason::kStorageIsDisabled, "the store refuses work on this replica"));
+  if (apply_failed_)
+    return done(Unavailable(Reason::kStorageIsDisabled, "the store refuses work on this replica"));
   replica_->ReadBarrier(deadline, [this, done = std::move(done)](Status status) mutable {
     WithLeader(&status);
     done(std::move(status));
   });
 }
 
-// ---- proposing ----------------------------------------------------------------------------------------------------
+// ---- proposing
+// ----------------------------------------------------------------------------------------------------
 
 Result<consensus::Proposed> Shard::ProposeEntry(v1::LogEntry* entry) {
   entry->set_version(state().version());
@@ -195,7 +213,8 @@ void Shard::ProposeControl(v1::Control control, ControlDone done) {
   proposals_.Add(proposed->index, {proposed->term, {}, std::move(done)});
 }
 
-void Shard::ChangeMembers(MemberChange change, MemberId member, const std::string& name, ControlDone done) {
+void Shard::ChangeMembers(MemberChange change, MemberId member, const std::string& name,
+                          ControlDone done) {
   auto proposed = change == MemberChange::kAddLearner ? replica_->AddLearner(member, name)
                   : change == MemberChange::kPromote  ? replica_->AddVoter(member, name)
                                                       : replica_->Remove(member, name);
@@ -213,19 +232,23 @@ void Shard::ChangeMembers(MemberChange change, MemberId member, const std::strin
 void Shard::HandOver(std::optional<MemberId> to, Deadline deadline, ControlDone done) {
   if (!to) to = replica_->BestSuccessor();
   if (!to) {
-    return done(FailedPrecondition(Reason::kNoQuorum, "there is no other voter that could lead this shard now"));
+    return done(FailedPrecondition(Reason::kNoQuorum,
+                                   "there is no other voter that could lead this shard now"));
   }
   handing_over_ = true;
-  replica_->TransferLeadership(*to, deadline, [this, done = std::move(done)](Status status) mutable {
-    handing_over_ = false;
-    WithLeader(&status);
-    done(std::move(status));
-  });
+  replica_->TransferLeadership(*to, deadline,
+                               [this, done = std::move(done)](Status status) mutable {
+                                 handing_over_ = false;
+                                 WithLeader(&status);
+                                 done(std::move(status));
+                               });
 }
 
-// ---- consensus::Replica::Owner ------------------------------------------------------------------------------------
+// ---- consensus::Replica::Owner
+// ------------------------------------------------------------------------------------
 
-Status Shard::Apply(std::span<const consensus::Entry> entries, const consensus::MembersChange* change) {
+Status Shard::Apply(std::span<const consensus::Entry> entries,
+                    const consensus::MembersChange* change) {
   ETALON_CHECK(formed(), "entries for a replica without state: its log must begin with a snapshot");
   auto outcomes = engine_->state->Apply(
       entries, [&](const consensus::Entry&) { return Named(*change, state().members()); });
@@ -277,7 +300,8 @@ void Shard::OnRole(const consensus::RaftStatus& status) {
   const bool lost = led && (!leads || status.term != raft_.term);
   if (status.leader != raft_.leader || status.term != raft_.term) {
     heard_leader_ = Now();
-    env_.log.Info("role", {{"leads", leads ? 1 : 0}, {"term", status.term.value()},
+    env_.log.Info("role", {{"leads", leads ? 1 : 0},
+                           {"term", status.term.value()},
                            {"leader", ToHex(status.leader.value())}});
   }
   raft_ = status;
@@ -320,7 +344,8 @@ void Shard::OnRaft(const NodeName& from, const v1::RaftMessage& message) {
   replica_->Step(sender, message.payload());
   if (sender == replica_->status().leader) {
     heard_leader_ = Now();
-    if (formed() && state().applied_index() >= replica_->status().commit) level_with_leader_ = heard_leader_;
+    if (formed() && state().applied_index() >= replica_->status().commit)
+      level_with_leader_ = heard_leader_;
   }
 }
 
@@ -335,21 +360,26 @@ std::unique_ptr<consensus::SnapshotSink> Shard::StartRestore(const consensus::Sn
   return MakeSnapshotSink(stores_, meta.name);
 }
 
-void Shard::OnRestored(const consensus::Snapshot& meta, std::unique_ptr<consensus::SnapshotSink> sink) {
+void Shard::OnRestored(const consensus::Snapshot& meta,
+                       std::unique_ptr<consensus::SnapshotSink> sink) {
   store::Store* fresh = stores_.Fresh();
   ETALON_CHECK(fresh != nullptr, "a finished snapshot has its generation");
   sink.reset();
   StepAll({false, raft_.term});
-  if (Status s = LoadEngine(*fresh); !s.ok()) return host_.Fatal(s.Annotate("loading a received snapshot"));
-  ETALON_CHECK(state().applied_index() == meta.index, "a snapshot holds the state it was named for");
+  if (Status s = LoadEngine(*fresh); !s.ok())
+    return host_.Fatal(s.Annotate("loading a received snapshot"));
+  ETALON_CHECK(state().applied_index() == meta.index,
+               "a snapshot holds the state it was named for");
   checkpoint_index_ = meta.index;
   stores_.Activate(meta.name, [this, alive = std::weak_ptr<bool>(alive_)](Status status) {
-    if (!alive.expired() && !status.ok()) host_.Fatal(status.Annotate("activating a received snapshot"));
+    if (!alive.expired() && !status.ok())
+      host_.Fatal(status.Annotate("activating a received snapshot"));
   });
   env_.log.Info("snapshot_restored", {{"index", meta.index.value()}, {"generation", meta.name}});
 }
 
-// ---- bucket::Observer ---------------------------------------------------------------------------------------------
+// ---- bucket::Observer
+// ---------------------------------------------------------------------------------------------
 
 void Shard::OnRow(std::uint32_t bucket, const bucket::Row* row) {
   feed_.OnRow(bucket);
@@ -367,7 +397,8 @@ void Shard::OnDataKey(std::uint32_t bucket, std::string_view store_key) {
 }
 void Shard::OnTopology() { peers_.SetTopology(state().topology(), &env_.net); }
 
-// ---- calls, feed, ticks -------------------------------------------------------------------------------------------
+// ---- calls, feed, ticks
+// -------------------------------------------------------------------------------------------
 
 void Shard::Reply(const CallTicket& ticket, const Status& status, std::string result) {
   if (ticket.sink) {
@@ -396,12 +427,14 @@ void Shard::OnSubscribe(const NodeName& from, const v1::FeedSubscribe& request) 
     answer(std::move(refusal));
   };
   if (!is_leader()) return refuse(NotLeader());
-  ReadBarrier(Deadline::After(Now(), std::chrono::seconds(1)), [this, from, request, answer, refuse](Status status) {
-    if (status.ok() && !is_leader()) status = NotLeader();
-    if (!status.ok()) return refuse(status);
-    FlushFeed();  // older subscribers first: the new one's list already has what they are about to be told
-    answer(feed_.Subscribe(from, request, state(), raft_.term, Now()));
-  });
+  ReadBarrier(Deadline::After(Now(), std::chrono::seconds(1)),
+              [this, from, request, answer, refuse](Status status) {
+                if (status.ok() && !is_leader()) status = NotLeader();
+                if (!status.ok()) return refuse(status);
+                FlushFeed();  // older subscribers first: the new one's list already has what they
+                              // are about to be told
+                answer(feed_.Subscribe(from, request, state(), raft_.term, Now()));
+              });
 }
 
 void Shard::FlushFeed() {
@@ -410,7 +443,8 @@ void Shard::FlushFeed() {
     v1::NodeMessage message;
     message.set_collection(identity_.collection.value());
     *message.mutable_feed() = std::move(out.message);
-    if (env_.net.Send(out.to, Lane::kControl, message.SerializeAsString()) != SendResult::kQueued) feed_.Dropped(out.to);
+    if (env_.net.Send(out.to, Lane::kControl, message.SerializeAsString()) != SendResult::kQueued)
+      feed_.Dropped(out.to);
   }
 }
 
@@ -429,18 +463,21 @@ void Shard::CheckDisk() {
   if (!free.ok()) return;
   free_bytes_ = *free;
   const bool low = free_bytes_ < options_.reserve_bytes;
-  if (low != disk_low_) env_.log.Warning(low ? "disk_full" : "disk_has_room", {{"free", free_bytes_}});
+  if (low != disk_low_)
+    env_.log.Warning(low ? "disk_full" : "disk_has_room", {{"free", free_bytes_}});
   disk_low_ = low;
 }
 
 void Shard::MaybeCheckpoint() {
   if (checkpointing_ || state().applied_index() <= checkpoint_index_) return;
-  const bool due = applied_bytes_ >= options_.checkpoint_bytes || Now() - checkpoint_at_ >= options_.checkpoint_every;
+  const bool due = applied_bytes_ >= options_.checkpoint_bytes ||
+                   Now() - checkpoint_at_ >= options_.checkpoint_every;
   if (due) BeginCheckpoint(nullptr);
 }
 
 void Shard::Checkpoint(ControlDone done) {
-  if (!formed()) return done(FailedPrecondition(Reason::kUnformed, "there is nothing to checkpoint"));
+  if (!formed())
+    return done(FailedPrecondition(Reason::kUnformed, "there is nothing to checkpoint"));
   BeginCheckpoint(std::move(done));
 }
 
@@ -449,7 +486,8 @@ void Shard::BeginCheckpoint(ControlDone done) {
   applied_bytes_ = 0;
   checkpoint_at_ = Now();
   store::Store* store = engine_->store;
-  store->Checkpoint([this, alive = std::weak_ptr<bool>(alive_), store, index = state().applied_index(),
+  store->Checkpoint([this, alive = std::weak_ptr<bool>(alive_), store,
+                     index = state().applied_index(),
                      done = std::move(done)](Status status) mutable {
     if (alive.expired()) return;
     checkpointing_ = false;
@@ -464,7 +502,8 @@ void Shard::BeginCheckpoint(ControlDone done) {
   });
 }
 
-// ---- observation --------------------------------------------------------------------------------------------------
+// ---- observation
+// --------------------------------------------------------------------------------------------------
 
 v1::RebalancerStateResponse Shard::RebalancerState() const { return engine_->rebalancer->State(); }
 std::optional<double> Shard::etalon() const { return engine_->orders->etalon(); }
@@ -489,7 +528,8 @@ AlertFacts Shard::Facts() const {
   if (f.leader) {
     for (const auto& member : state().members()) {
       if (member.member() == identity_.member.value()) continue;
-      f.others.push_back({member.name(), member.learner(), heard_lately(MemberId(member.member()))});
+      f.others.push_back(
+          {member.name(), member.learner(), heard_lately(MemberId(member.member()))});
     }
   }
   f.sending = !state().outgoing().empty();
@@ -498,7 +538,8 @@ AlertFacts Shard::Facts() const {
   for (const auto& [key, text] : machine_alerts_) {
     if (key.first == transfer::kAlertLost) f.lost.push_back(text);
     if (key.first == transfer::kAlertHold) f.held.push_back(text);
-    if (key.first == transfer::kAlertStuck || key.first == transfer::kAlertSplitWaits) f.stuck.push_back(text);
+    if (key.first == transfer::kAlertStuck || key.first == transfer::kAlertSplitWaits)
+      f.stuck.push_back(text);
   }
   f.disk_full = disk_low_;
   if (Status s = log_.Health(); !s.ok()) f.store_failure = s.message();

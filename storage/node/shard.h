@@ -1,8 +1,9 @@
-// One replica of one shard: the state machine under consensus, the machines that move buckets, calls, feed and scans,
-// wired together. No decision is made here that one of the machines could make.
+// One replica of one shard: the state machine under consensus, the machines that move buckets,
+// calls, feed and scans, wired together. No decision is made here that one of the machines could
+// make.
 //
-// A replica on a blank disk that is to join has no state machine until its first snapshot has arrived: formed() is false
-// until then, and it serves nothing.
+// A replica on a blank disk that is to join has no state machine until its first snapshot has
+// arrived: formed() is false until then, and it serves nothing.
 #pragma once
 
 #include <deque>
@@ -49,9 +50,11 @@ class Shard final : private consensus::Replica::Owner,
     virtual void Fatal(const Status& status) = 0;
   };
 
-  // `stores` has its current generation open, if it has one, and `log` is as recovered; they must fit to each other.
-  static Result<std::unique_ptr<Shard>> Open(Env& env, const NodeOptions& options, const Identity& identity,
-                                             store::StoreSet& stores, log::SegmentedLog& log, Stats& stats, Host& host);
+  // `stores` has its current generation open, if it has one, and `log` is as recovered; they must
+  // fit to each other.
+  static Result<std::unique_ptr<Shard>> Open(Env& env, const NodeOptions& options,
+                                             const Identity& identity, store::StoreSet& stores,
+                                             log::SegmentedLog& log, Stats& stats, Host& host);
   ~Shard() override;
 
   bool formed() const { return engine_ != nullptr; }
@@ -64,13 +67,13 @@ class Shard final : private consensus::Replica::Owner,
   log::SegmentedLog& log() const { return log_; }
   Calls& calls() { return *calls_; }
   Peers& peers() { return peers_; }
-  bool is_leader() const;         // leads and has applied an entry of its term
-  NodeName leader_name() const;   // empty: unknown
+  bool is_leader() const;        // leads and has applied an entry of its term
+  NodeName leader_name() const;  // empty: unknown
   LogIndex checkpoint_index() const { return checkpoint_index_; }
-  Duration lag() const;           // followers: since level with the leader
-  Duration since_leader() const;  // followers: since they heard from it
+  Duration lag() const;                      // followers: since level with the leader
+  Duration since_leader() const;             // followers: since they heard from it
   bool heard_lately(MemberId member) const;  // leader: within a second
-  Status NotLeader() const override;  // NON_MASTER with what is known of the leader
+  Status NotLeader() const override;         // NON_MASTER with what is known of the leader
 
   // ---- messages ----
   void OnRaft(const NodeName& from, const v1::RaftMessage& message);
@@ -82,7 +85,8 @@ class Shard final : private consensus::Replica::Owner,
   // OUTCOME_UNKNOWN when leadership is lost meanwhile. All commands are idempotent.
   void ProposeControl(v1::Control control, ControlDone done);
   enum class MemberChange { kAddLearner, kPromote, kRemove };
-  void ChangeMembers(MemberChange change, MemberId member, const std::string& name, ControlDone done);
+  void ChangeMembers(MemberChange change, MemberId member, const std::string& name,
+                     ControlDone done);
   // Stops admitting writes, hands leadership to `to` (or to the best voter), admits again.
   void HandOver(std::optional<MemberId> to, Deadline deadline, ControlDone done);
   void Checkpoint(ControlDone done);
@@ -119,14 +123,16 @@ class Shard final : private consensus::Replica::Owner,
   Status LoadEngine(store::Store& store);
 
   // consensus::Replica::Owner
-  Status Apply(std::span<const consensus::Entry> entries, const consensus::MembersChange* change) override;
+  Status Apply(std::span<const consensus::Entry> entries,
+               const consensus::MembersChange* change) override;
   consensus::AppliedState Applied() override;
   LogIndex CheckpointIndex() override { return checkpoint_index_; }
   void OnRole(const consensus::RaftStatus& status) override;
   SendResult SendToMember(MemberId to, Lane lane, std::string bytes) override;
   std::unique_ptr<consensus::SnapshotSource> StartSnapshot(consensus::AppliedState* meta) override;
   std::unique_ptr<consensus::SnapshotSink> StartRestore(const consensus::Snapshot& meta) override;
-  void OnRestored(const consensus::Snapshot& meta, std::unique_ptr<consensus::SnapshotSink> sink) override;
+  void OnRestored(const consensus::Snapshot& meta,
+                  std::unique_ptr<consensus::SnapshotSink> sink) override;
   void OnLogFailed(const Status& status) override { host_.Fatal(status); }
 
   // bucket::Observer
@@ -157,7 +163,8 @@ class Shard final : private consensus::Replica::Owner,
   void OpenRw(std::uint8_t, const std::vector<std::uint32_t>&) override {}
 
   // ---- shard_machines.cc: stepping the machines and carrying out what they ask for ----
-  // Runs `work` now, or right after the work that runs: machines are never stepped from within each other.
+  // Runs `work` now, or right after the work that runs: machines are never stepped from within each
+  // other.
   void Run(UniqueFunction<void()> work);
   void StepTransfer(Machine machine, transfer::Input input);
   void StepBalance(Machine machine, balance::Input input);
@@ -216,7 +223,8 @@ class Shard final : private consensus::Replica::Owner,
   bool working_ = false;
   std::map<Machine, Executor::TimerId> wakes_;
   std::map<Machine, bool> confirming_;
-  std::map<std::pair<std::string, std::string>, std::string> machine_alerts_;  // (code, key) -> text
+  std::map<std::pair<std::string, std::string>, std::string>
+      machine_alerts_;  // (code, key) -> text
   struct Freeze {
     std::vector<std::uint32_t> buckets;
     SteadyTime since;

@@ -77,10 +77,13 @@ void Shard::OnTransfer(const NodeName& from, const v1::TransferMessage& message)
     return host_.Send(from, Lane::kControl, std::move(out));
   }
   const auto deliver = [this](const v1::TransferMessage& m, bool confirmed) {
-    if (transfer::IsForSource(m, identity_.shard)) StepTransfer(Machine::kSource, {confirmed, transfer::Message{m}});
-    if (transfer::IsForTarget(m, identity_.shard)) StepTransfer(Machine::kTarget, {confirmed, transfer::Message{m}});
+    if (transfer::IsForSource(m, identity_.shard))
+      StepTransfer(Machine::kSource, {confirmed, transfer::Message{m}});
+    if (transfer::IsForTarget(m, identity_.shard))
+      StepTransfer(Machine::kTarget, {confirmed, transfer::Message{m}});
   };
-  if (!transfer::NeedsConfirmation(message) || replica_->HasLease()) return deliver(message, replica_->HasLease());
+  if (!transfer::NeedsConfirmation(message) || replica_->HasLease())
+    return deliver(message, replica_->HasLease());
   ReadBarrier(Deadline::After(Now(), kConfirmWithin), [deliver, message](Status status) {
     if (status.ok()) deliver(message, true);
   });
@@ -90,7 +93,8 @@ void Shard::OnBalance(const NodeName& from, const v1::BalanceMessage& message) {
   if (!formed() || message.to_shard() != identity_.shard.value()) return;
   const ShardUid peer(message.from_shard());
   if (message.body_case() == v1::BalanceMessage::kNotLeader) {
-    return peers_.LeaderHint(peer, message.not_leader().leader(), Term(message.not_leader().term()));
+    return peers_.LeaderHint(peer, message.not_leader().leader(),
+                             Term(message.not_leader().term()));
   }
   peers_.LeaderSeen(peer, from, Term(message.from_term()));
   if (!is_leader()) {
@@ -104,7 +108,8 @@ void Shard::OnBalance(const NodeName& from, const v1::BalanceMessage& message) {
     return host_.Send(from, Lane::kControl, std::move(out));
   }
   if (balance::IsForOrderTaker(message)) StepBalance(Machine::kOrders, balance::Message{message});
-  if (balance::IsForRebalancer(message)) StepBalance(Machine::kRebalancer, balance::Message{message});
+  if (balance::IsForRebalancer(message))
+    StepBalance(Machine::kRebalancer, balance::Message{message});
 }
 
 void Shard::Carry(Machine machine, transfer::Output output) {
@@ -189,8 +194,10 @@ void Shard::SendTransfer(ShardUid to, Lane lane, const v1::TransferMessage& mess
 
 void Shard::SendBalance(const balance::Send& send) {
   if (send.to == identity_.shard) {
-    if (balance::IsForOrderTaker(send.message)) StepBalance(Machine::kOrders, balance::Message{send.message});
-    if (balance::IsForRebalancer(send.message)) StepBalance(Machine::kRebalancer, balance::Message{send.message});
+    if (balance::IsForOrderTaker(send.message))
+      StepBalance(Machine::kOrders, balance::Message{send.message});
+    if (balance::IsForRebalancer(send.message))
+      StepBalance(Machine::kRebalancer, balance::Message{send.message});
     return;
   }
   const auto name = peers_.LeaderOf(send.to);
@@ -219,7 +226,8 @@ void Shard::WakeAt(Machine machine, SteadyTime when) {
 void Shard::WantConfirmation(Machine machine) {
   if (std::exchange(confirming_[machine], true)) return;
   ReadBarrier(Deadline::After(Now(), kConfirmWithin), [this, machine](Status status) {
-    // Later: the barrier may answer within this call, and the machine asks again if it still has to.
+    // Later: the barrier may answer within this call, and the machine asks again if it still has
+    // to.
     Post([this, machine, ok = status.ok()] {
       confirming_[machine] = false;
       StepTransfer(machine, {ok && is_leader(), transfer::Wake{}});
@@ -251,12 +259,13 @@ void Shard::EndHold(const transfer::ReleaseWrites& release) {
   for (std::uint32_t bucket : buckets) calls_->EndHold(bucket);
 }
 
-void Shard::StartMove(const v1::SendRequest& request, UniqueFunction<void(Result<TransferId>)> done) {
+void Shard::StartMove(const v1::SendRequest& request,
+                      UniqueFunction<void(Result<TransferId>)> done) {
   if (!is_leader()) return done(NotLeader());
   if (request.level() != state().level()) {
-    return done(InvalidArgument("bucket " + std::to_string(request.bucket()) + " was named at level " +
-                                std::to_string(request.level()) + ", the shard is at level " +
-                                std::to_string(state().level())));
+    return done(InvalidArgument("bucket " + std::to_string(request.bucket()) +
+                                " was named at level " + std::to_string(request.level()) +
+                                ", the shard is at level " + std::to_string(state().level())));
   }
   transfer::StartTransfer order;
   order.order = next_order_++;

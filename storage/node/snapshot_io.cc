@@ -42,19 +42,20 @@ class StoreSource final : public SnapshotSource {
 class StoreSink final : public SnapshotSink {
  public:
   StoreSink(store::StoreSet& stores, std::string generation) : stores_(stores) {
-    stores_.CreateFresh(std::move(generation), [this, alive = std::weak_ptr<bool>(alive_)](Result<store::Store*> fresh) {
-      if (alive.expired()) return;
-      if (!fresh.ok()) {
-        failure_ = fresh.status();
-      } else {
-        store_ = *fresh;
-        while (failure_.ok() && !waiting_.empty()) {
-          failure_ = Put(waiting_.front());
-          waiting_.pop_front();
-        }
-      }
-      if (finish_) Complete();
-    });
+    stores_.CreateFresh(std::move(generation),
+                        [this, alive = std::weak_ptr<bool>(alive_)](Result<store::Store*> fresh) {
+                          if (alive.expired()) return;
+                          if (!fresh.ok()) {
+                            failure_ = fresh.status();
+                          } else {
+                            store_ = *fresh;
+                            while (failure_.ok() && !waiting_.empty()) {
+                              failure_ = Put(waiting_.front());
+                              waiting_.pop_front();
+                            }
+                          }
+                          if (finish_) Complete();
+                        });
   }
 
   Status Add(std::string chunk) override {

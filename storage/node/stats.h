@@ -31,7 +31,8 @@ class LatencyHistogram {
 struct Stats {
   LatencyHistogram call_seconds;
   LatencyHistogram freeze_seconds;
-  std::map<std::tuple<std::string, std::string, Code>, std::uint64_t> calls;  // mode, function, code
+  std::map<std::tuple<std::string, std::string, Code>, std::uint64_t>
+      calls;  // mode, function, code
   std::map<std::string, std::uint64_t> counters;
 
   void Count(const std::string& name, std::uint64_t n = 1) { counters[name] += n; }
