@@ -2,9 +2,9 @@
 #include <set>
 
 #include "engine/bucket/commands.h"
-#include "engine/bucket/topology_rules.h"
 #include "engine/bucket/shard_state.h"
 #include "engine/bucket/state_machine.h"
+#include "engine/bucket/topology_rules.h"
 
 namespace etalon::bucket {
 

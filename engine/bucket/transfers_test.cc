@@ -476,7 +476,8 @@ TEST(RowsTest, ChunkHashDependsOnEveryPart) {
   EXPECT_NE(h, ChainChunk(0, 1, 3));
   EXPECT_NE(h, ChainChunk(1, 1, 2));
   EXPECT_NE(ChainChunk(h, 2, 5), ChainChunk(ChainChunk(0, 2, 5), 1, 2)) << "order counts";
-  EXPECT_EQ(h, 0xd4af77485fb169f1u) << "both sides of a transfer may be of different versions: never change it";
+  EXPECT_EQ(h, 0xd4af77485fb169f1u)
+      << "both sides of a transfer may be of different versions: never change it";
 }
 
 }  // namespace

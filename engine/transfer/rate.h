@@ -26,9 +26,10 @@ class ByteBudget {
   SteadyTime at_;
 };
 
-// Bytes per second that a stream gets through. What was acknowledged between the sending of a piece and its own
-// acknowledgement, over that time: so a burst of acknowledgements is not taken for speed. Only samples of enough bytes
-// count, as the others tell the latency; until the first one a rate is assumed.
+// Bytes per second that a stream gets through. What was acknowledged between the sending of a piece
+// and its own acknowledgement, over that time: so a burst of acknowledgements is not taken for
+// speed. Only samples of enough bytes count, as the others tell the latency; until the first one a
+// rate is assumed.
 class RateMeter {
  public:
   struct Mark {

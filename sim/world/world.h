@@ -55,8 +55,8 @@ class SimWorld {
   void After(Duration delay, Task task);
 
   // Runs events until `done` holds, which is asked before the first and after each; false when
-  // `limit` passes before. Ends the process when very many events happen at one moment: a timer that
-  // is set to a time that has come, again and again.
+  // `limit` passes before. Ends the process when very many events happen at one moment: a timer
+  // that is set to a time that has come, again and again.
   bool RunUntil(const std::function<bool()>& done, Duration limit);
   void RunFor(Duration duration);
 
