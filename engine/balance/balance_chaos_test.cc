@@ -21,7 +21,6 @@ void RunSeed(std::uint64_t seed) {
   options.bucket_count = 12 + static_cast<std::uint32_t>(random.Below(30));
   options.ranges = {{0, options.bucket_count / 2 - 1},
                     {options.bucket_count / 2, options.bucket_count - 1}};
-  options.settings = BalancerSettings();
   options.settings.set_max_sending(1 + static_cast<std::uint32_t>(random.Below(8)));
   options.settings.set_max_receiving(1 + static_cast<std::uint32_t>(random.Below(4)));
   Balanced b(options);

@@ -49,8 +49,8 @@ struct Output {
   SteadyTime wake_at = SteadyTime::max();
 };
 
-inline constexpr std::string_view kAlertCannotBalance =
-    "REBALANCER_CANNOT_PLAN";  // all weights zero, or all locked
+inline constexpr std::string_view kAlertAllWeightsZero = "ALL_WEIGHTS_ZERO";
+inline constexpr std::string_view kAlertAllLocked = "ALL_SHARDS_LOCKED";
 inline constexpr std::string_view kAlertUnreachable = "REBALANCER_SHARD_UNREACHABLE";
 
 // Orders of the OrderTaker have this bit; orders by hand do not.

@@ -152,11 +152,6 @@ void OrderTaker::Handle(const Proposed& proposed) {
   if (proposed.token == rebase_) rebase_ = 0;
 }
 
-void OrderTaker::Handle(const OrderOpened& opened) {
-  const auto it = running_.find(opened.order);
-  if (it != running_.end()) it->second.open = true;
-}
-
 void OrderTaker::Handle(const OrderFinished& finished) {
   const auto it = running_.find(finished.order);
   if (it == running_.end()) return;
@@ -241,7 +236,7 @@ void OrderTaker::BeginMoves() {
     if (row != nullptr && bucket::IsReadable(row->status)) ++used;
   }
   for (const auto& [order, run] : running_) {
-    if (!run.open) ++used;
+    if (IsOnItsWay(run)) ++used;
   }
   std::uint64_t staying = Staying();
   while (used < slots && staying > keep_) {
@@ -258,7 +253,7 @@ void OrderTaker::BeginMoves() {
     order.issuer = issuer_;
     order.issuer_term = issuer_term_;
     order.limit = route->second.limit;
-    running_[order.order] = {route->first, *bucket, state_.level(), false};
+    running_[order.order] = {route->first, *bucket, state_.level()};
     last_target_ = route->first;
     --route->second.left;
     ++used;
@@ -266,7 +261,7 @@ void OrderTaker::BeginMoves() {
     out_.actions.push_back(std::move(order));
   }
   // It must keep the rest: the plan was made from a picture that is gone.
-  if (staying <= keep_) routes_.clear();
+  if (staying <= keep_ && running_.empty()) routes_.clear();
 }
 
 std::map<ShardUid, OrderTaker::Route>::iterator OrderTaker::NextRoute() {
@@ -297,6 +292,12 @@ std::optional<std::uint32_t> OrderTaker::PickBucket() {
   return std::nullopt;
 }
 
+bool OrderTaker::IsOnItsWay(const Running& run) const {
+  if (run.level != state_.level()) return false;
+  const bucket::Row* row = state_.FindRow(run.bucket);
+  return row != nullptr && row->status == bucket::RowStatus::kActive && !row->transfer;
+}
+
 std::uint64_t OrderTaker::Staying() const {
   const v1::BucketCounts counts = state_.counts();
   std::uint64_t owned = counts.active() + counts.pinned() + counts.sending();
@@ -305,7 +306,7 @@ std::uint64_t OrderTaker::Staying() const {
     if (row != nullptr && bucket::IsReadable(row->status)) owned -= x.set.size();
   }
   for (const auto& [order, run] : running_) {
-    if (!run.open) owned -= std::min<std::uint64_t>(owned, 1);
+    if (IsOnItsWay(run)) owned -= std::min<std::uint64_t>(owned, 1);
   }
   return owned;
 }
@@ -358,6 +359,7 @@ void OrderTaker::SendResult(ShardUid to, std::uint64_t number, const Status& sta
   v1::BalanceResult& result = *message.mutable_result();
   result = totals_;
   result.set_number(number);
+  result.set_sequence(next_order_++);
   if (!status.ok()) *result.mutable_status() = ToProto(status);
   result.set_remaining(Left() + running_.size());
   result.set_finished(result.remaining() == 0);

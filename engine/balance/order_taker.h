@@ -50,7 +50,6 @@ class OrderTaker {
     ShardUid target;
     std::uint32_t bucket = 0;
     std::uint8_t level = 0;
-    bool open = false;  // OPEN was applied: the state shows it
   };
 
   bool ready() const { return leader_ && state_.applied_term() == term_; }
@@ -59,7 +58,7 @@ class OrderTaker {
   void Handle(const Applied&);
   void Handle(const Wake&) {}
   void Handle(const Proposed& proposed);
-  void Handle(const OrderOpened& opened);
+  void Handle(const OrderOpened&) {}
   void Handle(const OrderFinished& finished);
   void OnOrder(ShardUid from, Term term, const v1::BalanceOrder& order);
   Status CheckOrder(ShardUid from, const v1::BalanceOrder& order) const;
@@ -69,6 +68,8 @@ class OrderTaker {
   void RaiseLevel();
   std::map<ShardUid, Route>::iterator NextRoute();
   std::optional<std::uint32_t> PickBucket();
+  // Whether the state does not show it yet: OPEN is not applied.
+  bool IsOnItsWay(const Running& run) const;
   // What stays here if every transfer that has begun succeeds.
   std::uint64_t Staying() const;
   std::uint64_t Left() const;
@@ -102,7 +103,7 @@ class OrderTaker {
 
   std::map<transfer::OrderId, Running> running_;
   std::map<std::uint32_t, SteadyTime> avoid_;  // buckets that failed lately
-  std::uint64_t next_order_ = 1;
+  std::uint64_t next_order_ = 1;               // of orders, proposals and results
   transfer::Token rebase_ = 0;
   std::string weights_;   // of the settings: a change cancels what the rebalancer planned
   std::string reported_;  // what the rebalancer should know by now

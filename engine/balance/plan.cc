@@ -176,17 +176,19 @@ bool Rebalancer::CannotPlan(placement::EtalonState state) {
   std::string why;
   switch (state) {
     case placement::EtalonState::kOk:
-      alerts_.Clear(kAlertCannotBalance, "weights", &told);
+      alerts_.ClearAll("weights", &told);
       break;
     case placement::EtalonState::kAllWeightsZero:
       why = "every unlocked shard has weight 0: nothing moves; give one of them a weight";
       Show("ALL_WEIGHTS_ZERO", why);
-      alerts_.Raise(kAlertCannotBalance, "weights", why, &told);
+      alerts_.Raise(kAlertAllWeightsZero, "weights", why, &told);
+      alerts_.Clear(kAlertAllLocked, "weights", &told);
       break;
     case placement::EtalonState::kAllLocked:
       why = "every shard is locked: nothing moves; unlock those that may take buckets";
       Show("ALL_LOCKED", why);
-      alerts_.Raise(kAlertCannotBalance, "weights", why, &told);
+      alerts_.Raise(kAlertAllLocked, "weights", why, &told);
+      alerts_.Clear(kAlertAllWeightsZero, "weights", &told);
       break;
   }
   for (const auto& [uid, shard] : shards_) {

@@ -99,7 +99,11 @@ void Rebalancer::OnResult(Shard& shard, Term term, const v1::BalanceResult& resu
     shard.order_at = SteadyTime::max();
     return PlanBy(now_ + random_.Between(kAfterFailure / 2, kAfterFailure));
   }
-  if (term != shard.totals_term) shard.totals.Clear();  // its new leader counts from nothing
+  if (term != shard.totals_term) {
+    shard.totals.Clear();  // its new leader counts from nothing
+  } else if (result.sequence() <= shard.totals.sequence()) {
+    return;
+  }
   shard.totals_term = term;
   const bool failed = result.failed() > shard.totals.failed();
   const auto grown = [](std::uint64_t now, std::uint64_t before) {

@@ -161,13 +161,13 @@ struct Alert {
 };
 
 inline constexpr std::string_view kAlertLost =
-    "BUCKET_LOST";  // SENT here, and the target knows nothing of it
+    "LOST_BUCKETS";  // SENT here, and the target knows nothing of it
 inline constexpr std::string_view kAlertHold =
-    "TRANSFER_HOLD";  // received data that nobody may use or delete
-inline constexpr std::string_view kAlertDoubled = "BUCKET_DOUBLED";  // QUARANTINED rows
-inline constexpr std::string_view kAlertStuck = "TRANSFER_STUCK";    // waits for a peer for long
+    "HELD_TRANSFER";  // received data that nobody may use or delete
+inline constexpr std::string_view kAlertDoubled = "DOUBLED_BUCKETS";  // QUARANTINED rows
+inline constexpr std::string_view kAlertStuck = "STUCK_TRANSFER";     // waits for a peer for long
 inline constexpr std::string_view kAlertSplitWaits =
-    "SPLIT_WAITING";  // a split task does not get on
+    "STUCK_TRANSFER";  // a split task does not get on
 
 using Action =
     std::variant<Propose, Send, HoldWrites, ReleaseWrites, OrderOpened, OrderFinished, Alert>;

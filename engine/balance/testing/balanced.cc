@@ -83,10 +83,16 @@ void BalancedShard::OnOrderFinished(const OrderFinished& finished_order) {
   if (IsOwnOrder(finished_order.order)) Queue(true, finished_order);
 }
 
-Balanced::Balanced(ClusterOptions options)
+Balanced::Balanced(ClusterOptions options, bool begin)
     : cluster_(std::move(options), [](Cluster& cluster, ShardUid uid, const v1::FormRequest& form) {
         return std::make_unique<BalancedShard>(cluster, uid, form);
-      }) {}
+      }) {
+  if (begin) Begin();
+}
+
+void Balanced::Begin() {
+  cluster_.ChangeSettings([](v1::Settings& s) { s.set_rebalancer(Cluster::Uid(0).value()); });
+}
 
 std::uint64_t Balanced::Count(int i) {
   const v1::BucketCounts counts = cluster_.shard(i).state().counts();
@@ -100,6 +106,7 @@ std::string Balanced::Counts() {
 }
 
 bool Balanced::AtEtalon(int at) {
+  if (State(at).state() != "BALANCED") return false;
   std::uint8_t level = 0;
   for (int i = 0; i < cluster_.size(); ++i) {
     level = std::max(level, cluster_.shard(i).state().level());
@@ -121,7 +128,7 @@ bool Balanced::AtEtalon(int at) {
   for (const placement::ShardEtalon& shard : placement::ComputeEtalon(loads).shards) {
     if (shard.buckets != shard.etalon) return false;
   }
-  return State(at).state() == "BALANCED";
+  return true;
 }
 
 int Balanced::WastedCopies() {
@@ -132,12 +139,6 @@ int Balanced::WastedCopies() {
               shard.refused_controls["RECEIVING"] + shard.refused_controls["OPEN"];
   }
   return wasted;
-}
-
-v1::Settings BalancerSettings() {
-  v1::Settings settings;
-  settings.set_rebalancer(Cluster::Uid(0).value());
-  return settings;
 }
 
 }  // namespace etalon::balance::testing

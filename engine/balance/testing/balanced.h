@@ -50,7 +50,9 @@ class BalancedShard final : public transfer::testing::Shard {
 
 class Balanced {
  public:
-  explicit Balanced(ClusterOptions options);
+  // With `begin` the rebalancer runs on shard 0 from the start.
+  explicit Balanced(ClusterOptions options, bool begin = true);
+  void Begin();
 
   Cluster& cluster() { return cluster_; }
   BalancedShard& shard(int i) { return static_cast<BalancedShard&>(cluster_.shard(i)); }
@@ -66,8 +68,5 @@ class Balanced {
  private:
   Cluster cluster_;
 };
-
-// Settings with the rebalancer at shard 0 and no threshold.
-v1::Settings BalancerSettings();
 
 }  // namespace etalon::balance::testing

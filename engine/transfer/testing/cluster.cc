@@ -313,7 +313,7 @@ Cluster::Cluster(ClusterOptions options, MakeShard make)
   topology_.set_collection(9);
   topology_.set_collection_name("test");
   topology_.set_bucket_count(options_.bucket_count);
-  topology_.set_complete(true);
+  topology_.set_complete(options_.complete);
   topology_.mutable_shard_by()->set_field("id");
   v1::Space& space = *topology_.add_spaces();
   space.set_name("data");

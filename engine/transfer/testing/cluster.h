@@ -30,6 +30,7 @@ struct ClusterOptions {
   std::uint64_t seed = 1;
   int shards = 3;
   std::uint32_t bucket_count = 6;
+  bool complete = true;
   // Shard i begins with these buckets ({1, 0}: none); empty: all on shard 0.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;  // [first, last]
   v1::Settings settings;                                        // shards and version are filled in
