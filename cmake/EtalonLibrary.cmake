@@ -17,6 +17,11 @@ function(etalon_library)
 
   set(alone "")
   foreach(header ${A_HEADERS})
+    # A source file includes its own header first, which proves the same.
+    string(REGEX REPLACE "\\.h$" ".cc" own_source ${header})
+    if(own_source IN_LIST A_SOURCES)
+      continue()
+    endif()
     string(REPLACE "/" "_" stem ${header})
     set(file ${CMAKE_CURRENT_BINARY_DIR}/alone/${A_NAME}_${stem}.cc)
     file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${header})
