@@ -108,7 +108,7 @@ TEST_P(StorageAlertRow, RaisesAndClears) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, StorageAlertRow, testing::ValuesIn(Rows()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& param) { return std::string(param.param.name); });
 
 TEST(StorageAlertCodes, NamesExactlyWhatTheRowsRaise) {
   std::set<std::string> raised;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "etalon/v1/peer.pb.h"
 #include "etalon/v1/services.grpc.pb.h"
 #include "proto/wire.h"
 #include "rpc/channel.h"
