@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "etalon/v1/peer.pb.h"
 #include "proto/wire.h"
 #include "rpc/channel.h"
 #include "rpc/client/router_client.h"
