@@ -118,6 +118,9 @@ void Source::DriveOpen(const bucket::Outgoing& x, Transfer& t) {
   }
   WakeBy(t.progress_at + options_.progress_timeout);
   if (t.had) return ContinueCopy(x, t);
+  // Another OPEN of the same apply group is being answered: which reservation this one has is told
+  // next, and a Start without it would be refused its own slot.
+  if (t.reservation == 0) return;
   if (now_ >= t.send_at) {
     SendStart(x, t);
     t.send_at = now_ + t.backoff.Next(random_);
