@@ -103,6 +103,7 @@ bool RunScenario(const Scenario& scenario, std::uint64_t seeds, const Flags& fla
   auto* tally = static_cast<Tally*>(
       mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::memset(tally, 0, sizeof(Tally));
+  std::fflush(stdout);  // or every worker would print it again
   const std::uint64_t jobs = std::min(flags.jobs, seeds);
   std::vector<pid_t> workers;
   for (std::uint64_t j = 0; j < jobs; ++j) {
