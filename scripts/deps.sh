@@ -3,7 +3,7 @@
 # Nothing is installed when everything is there. Root or sudo is needed only when something is missing.
 
 etalon_packages=(
-  cmake ninja-build g++ ccache lld git ca-certificates
+  cmake ninja-build g++ ccache lld git ca-certificates python3 procps
   protobuf-compiler libprotobuf-dev protobuf-compiler-grpc libgrpc++-dev
   librocksdb-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libfmt-dev
   libgtest-dev libgmock-dev libbenchmark-dev
