@@ -18,8 +18,8 @@ const store::Batch::Op* Changes::Find(std::string_view key) {
 }
 
 void Changes::Written() {
-  batch_.clear();
   index_.clear();
+  batch_.clear();
   indexed_ = 0;
 }
 

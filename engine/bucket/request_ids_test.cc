@@ -117,7 +117,7 @@ TEST(RequestIdsTest, ExpiryIsBoundedPerEntryAndComesToAnEnd) {
   }
   s.DoAll(calls);
   EXPECT_EQ(s.sm->live_request_ids(), 200u);
-  s.now += 60;
+  s.now += 50;  // to the millisecond
   s.DoAll({});
   EXPECT_EQ(s.sm->live_request_ids(), 136u);
   EXPECT_EQ(Results(s), 136u);
@@ -171,6 +171,40 @@ TEST(RequestIdsTest, TheyTravelWithTheirBucketAndItsRemainingLife) {
   EXPECT_EQ(a.sm->live_request_ids(), 1u);
   EXPECT_EQ(Results(a), 1u);
   EXPECT_TRUE(a.Do(other).status.ok());
+}
+
+TEST(RequestIdsTest, ResultsWrittenDuringATransferAreTold) {
+  Shard a;
+  ASSERT_TRUE(a.Do(OpenCommand(kB, 0, {{1, 1}})).ok());
+  const v1::Call call = WithId(PutCall(1, "k", "v", "update"), 7, 1, 50);
+  EXPECT_FALSE(a.Do(call).status.ok()) << "a failed condition is a result, too";
+  ASSERT_EQ(a.observer.keys.size(), 1u);
+  EXPECT_EQ(ParseRequestKey(a.observer.keys[0]), KeyOfRequest(call, kBuckets));
+  EXPECT_FALSE(a.Do(call).status.ok());
+  a.now += 60;
+  a.DoAll({});
+  EXPECT_EQ(a.sm->live_request_ids(), 0u);
+  EXPECT_EQ(a.observer.keys.size(), 1u) << "neither a retry nor the end of life is told";
+}
+
+TEST(RequestIdsTest, WhatLeftWithItsBucketIsNotWaitedFor) {
+  Shard a;
+  std::vector<v1::Call> calls;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    calls.push_back(WithId(PutCall(1, "k", "v"), 7, i + 1, 10));
+  }
+  calls.push_back(WithId(PutCall(2, "k", "v"), 7, 1, 20));
+  ASSERT_TRUE(a.Do(OpenCommand(kB, 0, {{1, 1}})).ok());
+  const TransferId x = a.Opened();
+  a.DoAll(calls);
+  for (const auto kind : {v1::TransferStep::SENDING, v1::TransferStep::SENT,
+                          v1::TransferStep::SOURCE_GARBAGE, v1::TransferStep::REMOVE}) {
+    ASSERT_TRUE(a.Do(StepCommand(kind, x)).ok());
+  }
+  EXPECT_EQ(a.sm->live_request_ids(), 1u);
+  a.now += 20;
+  a.DoAll({});
+  EXPECT_EQ(a.sm->live_request_ids(), 0u);
 }
 
 TEST(RequestIdsTest, ATombstoneOrADeadOneRemovesItAtTheTarget) {

@@ -113,12 +113,16 @@ TEST(StateMachineTest, ARefusedWriteIsKeptAndTriedAgain) {
   Shard good;
   good.store.map = a.store.map;
   good.Restart();
+  Map at_open;
+  good.observer.on_opened = [&](const Outgoing&) { at_open = good.store.map; };
   const auto expected = good.sm->Apply(entries, NoMembers);
   ASSERT_TRUE(expected.ok());
   for (int refused = 1; refused <= 3; ++refused) {
     Shard b;
     b.store.map = a.store.map;
     b.Restart();
+    Map seen;
+    b.observer.on_opened = [&](const Outgoing&) { seen = b.store.map; };
     b.store.attempts = 0;
     b.store.failing = {refused, refused + 1};
     Result<std::vector<EntryOutcome>> outcomes = b.sm->Apply(entries, NoMembers);
@@ -145,6 +149,7 @@ TEST(StateMachineTest, ARefusedWriteIsKeptAndTriedAgain) {
     }
     EXPECT_EQ(b.store.map, good.store.map);
     EXPECT_EQ(b.observer.told, good.observer.told);
+    EXPECT_EQ(seen, at_open) << "exactly the state of OPEN, after a retry too";
   }
 }
 

@@ -359,6 +359,22 @@ TEST(TransfersTest, AbortLeavesTheSourceAsItWas) {
   }
 }
 
+TEST(TransfersTest, TheRangesOfASetAreRemovedAndNothingBetween) {
+  Shard a(kA, 8);
+  for (std::uint64_t v = 0; v < 16; ++v) a.DoAll({PutCall(v, "k", "v")});
+  ASSERT_TRUE(a.Do(RebaseCommand(1)).ok());
+  // Neighbours in the order of the store (2, 10; 10 and 3), and one alone.
+  ASSERT_TRUE(a.Do(OpenCommand(kB, 1, {{2, 1}, {10, 1}, {3, 1}, {7, 1}})).ok());
+  const TransferId x = a.Opened();
+  for (const auto kind : {Step::SENDING, Step::SENT, Step::SOURCE_GARBAGE, Step::REMOVE}) {
+    ASSERT_TRUE(a.Do(StepCommand(kind, x)).ok());
+  }
+  for (std::uint64_t v = 0; v < 16; ++v) {
+    const bool gone = v == 2 || v == 10 || v == 3 || v == 7;
+    EXPECT_EQ(a.Get(v, "k").has_value(), !gone) << v;
+  }
+}
+
 TEST(TransfersTest, UnknownStepsAreRefused) {
   Shard a;
   ASSERT_TRUE(a.Do(OpenCommand(kB, 0, {{1, 1}})).ok());
@@ -415,6 +431,25 @@ TEST(TransfersTest, ReleaseOfAQuarantine) {
   ASSERT_TRUE(a.Do(StepCommand(Step::REMOVE, x)).ok());
   EXPECT_EQ(a.sm->FindRow(2), nullptr);
   EXPECT_EQ(a.Get(2, "k"), std::nullopt);
+}
+
+TEST(TransfersTest, AnOlderDestinationIsNotNamed) {
+  Shard a;
+  ASSERT_TRUE(a.Do(OpenCommand(kB, 0, {{1, 1}})).ok());
+  const TransferId x = a.Opened();
+  for (const auto kind : {Step::SENDING, Step::SENT, Step::SOURCE_GARBAGE, Step::REMOVE}) {
+    ASSERT_TRUE(a.Do(StepCommand(kind, x)).ok());
+  }
+  EXPECT_EQ(a.sm->CheckRead(RoutingValue(1), Epoch()).hint().destination, kB);
+  const TransferId back{kB, Term(1), LogIndex(5)};
+  ASSERT_TRUE(a.Do(ReceivingCommand(back, 0, {{1, 2}})).ok());
+  ASSERT_TRUE(a.Do(ChunkCutter(back).Cut(v1::ChunkPayload(), true)).ok());
+  ASSERT_TRUE(a.Do(StepCommand(Step::ACTIVATE, back)).ok());
+  ASSERT_TRUE(a.Do(QuarantineCommand(1, 3, 4)).ok());
+  ASSERT_TRUE(a.Do(ReleaseCommand(1, false)).ok());
+  const Status elsewhere = a.sm->CheckRead(RoutingValue(1), Epoch());
+  EXPECT_EQ(elsewhere.reason(), Reason::kWrongBucket);
+  EXPECT_FALSE(elsewhere.hint().destination.has_value()) << "it left B for here long ago";
 }
 
 TEST(RebaseTest, CopiesRowsAndMarks) {
