@@ -180,7 +180,9 @@ void SimNode::LoadState() {
 }
 
 void SimNode::Checkpoint() {
-  if (checkpointing_ || state_.at.index.value() < checkpoint_.value() + kCheckpointEvery) return;
+  if (checkpointing_ || hold_checkpoints_ ||
+      state_.at.index.value() < checkpoint_.value() + kCheckpointEvery)
+    return;
   checkpointing_ = true;
   env_->disk.Submit(ReplaceFile(GenerationPath(generation_), state_.Encode()),
                     [this, index = state_.at.index, generation = generation_](Status status) {

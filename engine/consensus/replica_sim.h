@@ -67,6 +67,7 @@ class SimNode final : public Replica::Owner {
 
   Deadline In(Duration patience) const { return Deadline::After(env_->clock.Now(), patience); }
   void RefuseApplies(int times) { refuse_ = times; }
+  void HoldCheckpoints(bool hold) { hold_checkpoints_ = hold; }
   void RefuseSnapshots(bool refuse) { refuse_snapshots_ = refuse; }
   void RefuseRestores(bool refuse) { refuse_restores_ = refuse; }
   int snapshots_started() const { return snapshots_started_; }
@@ -105,6 +106,7 @@ class SimNode final : public Replica::Owner {
   std::map<LogIndex, Term> waiting_;
   std::vector<RaftStatus> roles_;
   int refuse_ = 0;
+  bool hold_checkpoints_ = false;
   bool refuse_snapshots_ = false;
   bool refuse_restores_ = false;
   int snapshots_started_ = 0;

@@ -191,12 +191,19 @@ TEST(Replica, TheLogIsNeverTrimmedAboveTheCheckpoint) {
   shard.Form(1);
   shard.WaitForLeader();
   SimNode& node = shard.At(1);
-  for (int i = 0; i < 2000; ++i) {
+  shard.WriteSome(200);
+  node.HoldCheckpoints(true);
+  for (int i = 0; i < 1000; ++i) {
     node.Write(500);
     shard.world.RunFor(milliseconds(1));
     ASSERT_LE(node.log().First().value(), node.CheckpointIndex().value() + 1);
   }
-  EXPECT_GT(node.log().First().value(), 1000u);
+  EXPECT_GT(node.log().SizeBytes(), 400u << 10);  // four times the bound
+  node.HoldCheckpoints(false);
+  shard.WriteSome(100);
+  shard.world.RunFor(seconds(1));
+  EXPECT_LT(node.log().SizeBytes(), 200u << 10);
+  EXPECT_GT(node.log().First().value(), 900u);
 }
 
 TEST(Replica, ABrokenStreamBeginsAnew) {
