@@ -64,8 +64,9 @@ void Target::Handle(const Message& input) {
     return;
   }
   if (!peers_.Admit(from, Term(m.from_term()))) return;
-  if (m.has_reserve()) OnReserve(from, m.reserve());
-  if (m.has_start()) OnStart(from, m.start());
+  const Term term(m.from_term());
+  if (m.has_reserve()) OnReserve(from, term, m.reserve());
+  if (m.has_start()) OnStart(from, term, m.start());
   if (m.has_chunk()) OnChunk(from, m.chunk().chunk());
   if (m.has_activate()) OnActivate(from, m.activate());
   if (m.has_answer() && confirmed_) OnAnswer(from, m.answer());
@@ -128,7 +129,7 @@ Status Target::CheckRoom(ShardUid from, std::uint32_t level,
       it = reservations_.erase(it);
       continue;
     }
-    if (it->first != own) {
+    if (it->first != own && !it->second.used) {
       ++taken;
       promised += it->second.bytes;
       held += it->second.buckets;
@@ -150,15 +151,19 @@ Status Target::CheckRoom(ShardUid from, std::uint32_t level,
   return OkStatus();
 }
 
-void Target::OnReserve(ShardUid from, const v1::Reserve& reserve) {
-  const ReservationId id{from, reserve.number()};
+void Target::OnReserve(ShardUid from, Term term, const v1::Reserve& reserve) {
+  const ReservationId id{from, term, reserve.number()};
+  if (const auto it = reservations_.find(id);
+      it != reservations_.end() && it->second.used && now_ < it->second.expires) {
+    return;  // late: its Start was here
+  }
   const auto set = ParseSet(reserve.set(), reserve.level(), state_.bucket_count());
   const Status status =
       set.ok() ? CheckRoom(from, reserve.level(), *set, reserve.bytes(), reserve.limit(), id)
                : set.status();
   if (status.ok()) {
     reservations_[id] = {now_ + options_.reservation_life, reserve.bytes(),
-                         set->size() << (state_.level() - reserve.level())};
+                         set->size() << (state_.level() - reserve.level()), false};
   } else {
     reservations_.erase(id);
   }
@@ -168,13 +173,13 @@ void Target::OnReserve(ShardUid from, const v1::Reserve& reserve) {
   Emit(from, std::move(message));
 }
 
-void Target::OnStart(ShardUid from, const v1::Start& start) {
+void Target::OnStart(ShardUid from, Term term, const v1::Start& start) {
   const TransferId id = FromProto(start.id());
   if (id.source != from || starting_.count(id) != 0) return;
   if (const auto it = state_.incoming().find(id); it != state_.incoming().end()) {
     return SendProgressOf(it->second);
   }
-  const ReservationId reservation{from, start.reservation()};
+  const ReservationId reservation{from, term, start.reservation()};
   const auto set = ParseSet(start.set(), start.level(), state_.bucket_count());
   std::uint64_t bytes = 0;
   if (const auto it = reservations_.find(reservation); it != reservations_.end()) {
@@ -182,7 +187,7 @@ void Target::OnStart(ShardUid from, const v1::Start& start) {
   }
   const Status status =
       set.ok() ? CheckRoom(from, start.level(), *set, bytes, 0, reservation) : set.status();
-  reservations_.erase(reservation);
+  reservations_[reservation] = {now_ + options_.reservation_life, 0, 0, true};
   if (!status.ok()) return SendProgress(id, v1::Progress::REFUSED, 0, status);
   v1::Control control;
   v1::Receiving& receiving = *control.mutable_receiving();

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,8 +48,10 @@ class Target {
     SteadyTime expires;
     std::uint64_t bytes = 0;
     std::uint64_t buckets = 0;  // at our level
+    bool used = false;          // by a Start: kept so that a late Reserve does not make it again
   };
-  using ReservationId = std::pair<ShardUid, std::uint64_t>;
+  // Numbers are of one leader of the source.
+  using ReservationId = std::tuple<ShardUid, Term, std::uint64_t>;
 
   bool ready() const { return leader_ && state_.applied_term() == term_; }
 
@@ -63,8 +66,8 @@ class Target {
   void Handle(const CancelOrders&) {}
   void Handle(const RefsReleased&) {}
   void Handle(const Suspicion&) {}
-  void OnReserve(ShardUid from, const v1::Reserve& reserve);
-  void OnStart(ShardUid from, const v1::Start& start);
+  void OnReserve(ShardUid from, Term term, const v1::Reserve& reserve);
+  void OnStart(ShardUid from, Term term, const v1::Start& start);
   void OnChunk(ShardUid from, const v1::Chunk& chunk);
   void OnActivate(ShardUid from, const v1::Activate& activate);
   void OnQuestion(ShardUid from, const v1::Question& question);

@@ -48,12 +48,14 @@ struct Peer {
     b.set_epoch(1);
     said.clear();
     cluster.shard(1).Deliver(message);
+    if (said.empty()) return Internal("no answer");
     EXPECT_EQ(said.back().reserve_reply().number(), number);
     return FromProto(said.back().reserve_reply().status());
   }
-  void Start(const TransferId& id, std::uint32_t bucket) {
+  void Start(const TransferId& id, std::uint32_t bucket, std::uint64_t reservation = 0) {
     v1::TransferMessage message = Message();
     *message.mutable_start()->mutable_id() = ToProto(id);
+    message.mutable_start()->set_reservation(reservation);
     v1::BucketEpoch& b = *message.mutable_start()->add_set();
     b.set_bucket(bucket);
     b.set_epoch(1);
@@ -71,9 +73,9 @@ struct Peer {
     cluster.shard(1).Deliver(message);
   }
   // RECEIVING and, if asked for, PREPARED, of a transfer without data.
-  TransferId Bring(std::uint32_t bucket, bool prepared) {
+  TransferId Bring(std::uint32_t bucket, bool prepared, std::uint64_t reservation = 0) {
     const TransferId id{Cluster::Uid(0), cluster.shard(0).term(), LogIndex(1000 + bucket)};
-    Start(id, bucket);
+    Start(id, bucket, reservation);
     cluster.RunFor(milliseconds(20));
     if (prepared) Chunk(id, 1, true, bucket::ChainChunk(0, 1, 0));
     cluster.RunFor(milliseconds(20));
@@ -130,6 +132,20 @@ TEST(TargetReserve, SlotsCountTransfersAndReservationsWhichExpire) {
   EXPECT_EQ(peer.Reserve(3, 3).reason(), Reason::kTooManyReceiving);
 }
 
+TEST(TargetReserve, AReserveThatComesAfterItsStartTakesNoSlot) {
+  ClusterOptions options = Options();
+  options.settings.set_max_receiving(2);
+  Cluster cluster(options);
+  Peer peer(cluster);
+  ASSERT_TRUE(peer.Reserve(7, 1).ok());
+  peer.Bring(1, false, 7);
+  v1::TransferMessage late = peer.Message();
+  late.mutable_reserve()->set_number(7);
+  late.mutable_reserve()->add_set()->set_bucket(2);
+  cluster.shard(1).Deliver(late);
+  EXPECT_TRUE(peer.Reserve(8, 3).ok());
+}
+
 TEST(TargetReserve, TheLimitCountsWhatIsHereArrivingAndPromised) {
   ClusterOptions options = Options();
   options.ranges = {{0, 2}, {3, 3}};
@@ -162,8 +178,8 @@ TEST(TargetReserve, ABucketThatIsHereOrWasHereLaterIsRefused) {
   ASSERT_TRUE(cluster.MoveAndWait(1, 0, {1}).ok());
   ASSERT_TRUE(cluster.RunUntilIdle());
   Peer peer(cluster);
-  EXPECT_EQ(peer.Reserve(1, 3).reason(), Reason::kTransferIsInProgress);
-  EXPECT_EQ(peer.Reserve(2, 1).reason(), Reason::kStaleEpoch);
+  EXPECT_EQ(peer.Reserve(101, 3).reason(), Reason::kTransferIsInProgress);
+  EXPECT_EQ(peer.Reserve(102, 1).reason(), Reason::kStaleEpoch);
 }
 
 TEST(TargetReserve, AHigherLevelMakesItDoubleItsModulusFirst) {
