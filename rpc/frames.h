@@ -12,6 +12,9 @@
 
 namespace etalon::rpc {
 
+// More than a frame adds to the bytes of one message.
+inline constexpr std::size_t kFrameOverhead = 64;
+
 struct Frame {
   std::vector<std::string> messages;
   bool closing = false;

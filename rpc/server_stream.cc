@@ -41,6 +41,13 @@ SendResult ServerStream::Push(std::string bytes) {
   std::lock_guard lock(mutex_);
   std::optional<std::string> message = TranslateLocked(std::move(bytes));
   if (!message) return SendResult::kUnknown;
+  if (message->size() + kFrameOverhead >
+      limits_.message) {  // the peer would refuse it and the stream with it
+    ++counters_.refused_full;
+    endpoint_->Log(LogLevel::kError, "message_too_large",
+                   {{"to", address_}, {"bytes", message->size()}});
+    return SendResult::kFull;
+  }
   const SendResult result = EnqueueLocked(*std::move(message));
   ReadLocked();
   return result;

@@ -8,8 +8,6 @@
 namespace etalon::rpc {
 namespace {
 
-constexpr std::size_t kFrameOverhead = 64;
-
 std::string_view LaneName(Lane lane) {
   switch (lane) {
     case Lane::kControl:
@@ -32,16 +30,16 @@ GrpcTransport::GrpcTransport(std::shared_ptr<Endpoint> endpoint, const Clock& cl
       pool_(std::make_shared<StreamPool>()) {}
 
 SendResult GrpcTransport::Send(const NodeName& to, Lane lane, std::string bytes) {
-  if (bytes.size() + kFrameOverhead > endpoint_->limits().message) {
-    endpoint_->Log(LogLevel::kError, "message_too_large", {{"to", to}, {"bytes", bytes.size()}});
-    ++endpoint_->counters().refused_full;
-    return SendResult::kFull;
-  }
   if (to == options_.self) return SendToSelf(lane, std::move(bytes));
   const auto found = peers_.find(to);
   if (found == peers_.end()) {
     const std::shared_ptr<Sink> sink = endpoint_->Find(to);
     return sink ? sink->Push(std::move(bytes)) : SendResult::kUnknown;
+  }
+  if (bytes.size() + kFrameOverhead > endpoint_->limits().message) {
+    endpoint_->Log(LogLevel::kError, "message_too_large", {{"to", to}, {"bytes", bytes.size()}});
+    ++endpoint_->counters().refused_full;
+    return SendResult::kFull;
   }
   LanePath& path = found->second.paths[lane];
   if (!path.channel) path.channel = MakeChannel(found->second.address, endpoint_->limits());

@@ -9,8 +9,6 @@
 namespace etalon::router {
 namespace {
 
-constexpr std::size_t kEnvelope = 64;  // bytes around one message, at most
-
 std::string Failure(std::uint64_t id, const v1::Status& status) {
   v1::ClientReply reply;
   reply.set_id(id);
@@ -53,7 +51,7 @@ std::optional<std::string> ClientStream::TranslateLocked(std::string bytes) {
   const Pending pending = found->second;
   pending_bytes_ -= pending.bytes;
   pending_.erase(found);
-  if (answer.reply.size() + kEnvelope > limits_.message) {
+  if (answer.reply.size() + rpc::kFrameOverhead > limits_.message) {
     return Failure(pending.id, ToProto(ResourceExhausted(
                                    "the result is larger than a message may be: ask for less",
                                    Reason::kTooLarge)));

@@ -14,6 +14,7 @@
 #include "rpc/client/router_client.h"
 #include "rpc/client/router_pipe.h"
 #include "rpc/server.h"
+#include "rpc/testing/gate.h"
 #include "rpc/testing/process.h"
 
 namespace etalon::router {
@@ -104,7 +105,14 @@ v1::ClientCall Call(const std::string& function, const std::string& args = {}) {
   return call;
 }
 
-// Outcomes of piped calls.
+// Callbacks may run until it has stopped.
+class Pipe : public rpc::RouterPipe {
+ public:
+  using RouterPipe::RouterPipe;
+  ~Pipe() { EXPECT_TRUE(Stop(kLong)); }
+};
+
+// Outcomes of piped calls; made before the pipe.
 class Outcomes {
  public:
   rpc::RouterPipe::Done Next() {
@@ -157,7 +165,8 @@ TEST(RouterService, TheShorterOfDeadlineAndTimeoutGoesAlong) {
   router.process.OnCore([&] { EXPECT_EQ(router.asked.call().timeout_millis(), 50u); });
   call.set_timeout_millis(100'000'000);
   (void)client.Call(call, kLong);
-  router.process.OnCore([&] { EXPECT_LE(router.asked.call().timeout_millis(), 20'000u); });
+  // gRPC rounds deadlines up on their way, by about 1 %.
+  router.process.OnCore([&] { EXPECT_LE(router.asked.call().timeout_millis(), 20'500u); });
   call = Call("hold");
   call.set_timeout_millis(50);
   const auto late = client.Call(call, kLong);
@@ -205,14 +214,15 @@ TEST(RouterService, EveryMethodAsksItsOwnQuestionAndReadsItsOwnPart) {
 
 TEST(RouterPipe, ManyCallsInFewFrames) {
   FakeRouter router;
-  rpc::RouterPipe pipe(router.address, 1);
+  rpc::testing::Gate gate(router.port());
   Outcomes outcomes;
+  Pipe pipe(gate.address(), 1);
   constexpr int kCalls = 3000;
   for (int i = 0; i < kCalls; ++i) {
-    ASSERT_TRUE(
-        pipe.Call(Call(i % 10 == 0 ? "fail" : "echo", std::to_string(i)), kLong, outcomes.Next())
-            .ok());
+    const std::string function = i % 10 == 0 ? "fail" : "echo";
+    ASSERT_TRUE(pipe.Call(Call(function, std::to_string(i)), kLong, outcomes.Next()).ok());
   }
+  gate.Open();
   const auto got = outcomes.Wait(kCalls);
   ASSERT_EQ(got.size(), static_cast<std::size_t>(kCalls));
   for (const auto& [i, outcome] : got) {
@@ -220,14 +230,13 @@ TEST(RouterPipe, ManyCallsInFewFrames) {
               i % 10 == 0 ? "UNAVAILABLE/NO_ROUTE_TO_BUCKET: nobody has it" : std::to_string(i));
   }
   EXPECT_EQ(pipe.counters().messages_sent, static_cast<std::uint64_t>(kCalls));
-  EXPECT_LT(pipe.counters().frames_sent, kCalls / 4u);
-  EXPECT_TRUE(pipe.Stop(kLong));
+  EXPECT_EQ(pipe.counters().frames_sent, 2u);  // the first call, and all that queued meanwhile
 }
 
 TEST(RouterPipe, RepliesComeInAnyOrder) {
   FakeRouter router;
-  rpc::RouterPipe pipe(router.address, 1);
   Outcomes outcomes;
+  Pipe pipe(router.address, 1);
   ASSERT_TRUE(pipe.Call(Call("hold", "first"), kLong, outcomes.Next()).ok());
   ASSERT_TRUE(pipe.Call(Call("echo", "second"), kLong, outcomes.Next()).ok());
   EXPECT_EQ(outcomes.Wait(1), (std::map<int, std::string>{{1, "second"}}));
@@ -237,8 +246,8 @@ TEST(RouterPipe, RepliesComeInAnyOrder) {
 
 TEST(RouterPipe, EnforcesTheTimeoutItself) {
   FakeRouter router;
-  rpc::RouterPipe pipe(router.address, 1);
   Outcomes outcomes;
+  Pipe pipe(router.address, 1);
   ASSERT_TRUE(pipe.Call(Call("hold"), std::chrono::milliseconds(50), outcomes.Next()).ok());
   EXPECT_EQ(outcomes.Wait(1).at(0).substr(0, 33), "DEADLINE_EXCEEDED/DEADLINE_PASSED");
   router.process.OnCore([&] { EXPECT_EQ(router.asked.call().timeout_millis(), 50u); });
@@ -247,8 +256,8 @@ TEST(RouterPipe, EnforcesTheTimeoutItself) {
 TEST(RouterPipe, ABrokenStreamFailsItsCallsByWhatTheyWere) {
   auto router = std::make_unique<FakeRouter>();
   const int port = router->port();
-  rpc::RouterPipe pipe(router->address, 1);
   Outcomes outcomes;
+  Pipe pipe(router->address, 1);
   v1::ClientCall write = Call("hold");
   v1::ClientCall repeatable = write;
   repeatable.mutable_request()->set_client(5);
@@ -265,19 +274,17 @@ TEST(RouterPipe, ABrokenStreamFailsItsCallsByWhatTheyWere) {
   EXPECT_EQ(got.at(2).substr(0, 35), "UNAVAILABLE/UNREACHABLE_REPLICASET:");
   // It connects again by itself.
   FakeRouter again(port);
-  Outcomes later;
   std::size_t asked = 0;
   EXPECT_TRUE(Eventually([&] {
-    if (pipe.Call(Call("echo", "back"), kLong, later.Next()).ok()) ++asked;
-    const auto outcome = later.Wait(asked);
-    return !outcome.empty() && outcome.rbegin()->second == "back";
+    if (pipe.Call(Call("echo", "back"), kLong, outcomes.Next()).ok()) ++asked;
+    return outcomes.Wait(3 + asked).rbegin()->second == "back";
   }));
 }
 
 TEST(RouterPipe, AGracefulStopAnswersWhatIsInFlight) {
   FakeRouter router;
-  rpc::RouterPipe pipe(router.address, 1);
   Outcomes outcomes;
+  Pipe pipe(router.address, 1);
   for (int i = 0; i < 10; ++i)
     ASSERT_TRUE(pipe.Call(Call("hold", "x"), kLong, outcomes.Next()).ok());
   ASSERT_TRUE(Eventually([&] { return router.held() == 10; }));
@@ -288,7 +295,6 @@ TEST(RouterPipe, AGracefulStopAnswersWhatIsInFlight) {
   const std::size_t held = router.held();
   EXPECT_GE(held, 10u);
   router.Release();
-  Outcomes unused;
   ASSERT_TRUE(Eventually([&] {
     router.Release();
     return pipe.counters().streams_broken == 1;
@@ -302,8 +308,8 @@ TEST(RouterPipe, AGracefulStopAnswersWhatIsInFlight) {
 // up.
 TEST(RouterPipe, UnansweredCallsAreBounded) {
   FakeRouter router(0, {.client_calls = 100});
-  rpc::RouterPipe pipe(router.address, 1, {.frame = 1 << 10, .control_queue = 1 << 20});
   Outcomes outcomes;
+  Pipe pipe(router.address, 1, {.frame = 1 << 10, .control_queue = 1 << 20});
   std::size_t sent = 0;
   int stuck = 0;
   ASSERT_TRUE(Eventually([&] {
@@ -360,8 +366,8 @@ TEST(RouterPipe, AHalfClosedStreamGetsAllItsReplies) {
 
 TEST(RouterPipe, AResultThatIsTooLargeFailsItsCallAlone) {
   FakeRouter router(0, {.message = 1 << 20});
-  rpc::RouterPipe pipe(router.address, 1);
   Outcomes outcomes;
+  Pipe pipe(router.address, 1);
   // The request passes; the reply, with its envelope, does not.
   ASSERT_TRUE(
       pipe.Call(Call("echo", std::string((1 << 20) - 40, 'x')), kLong, outcomes.Next()).ok());
@@ -372,8 +378,8 @@ TEST(RouterPipe, AResultThatIsTooLargeFailsItsCallAlone) {
 
 TEST(RouterPipe, StopFailsWhatIsInFlight) {
   FakeRouter router;
-  rpc::RouterPipe pipe(router.address, 1);
   Outcomes outcomes;
+  Pipe pipe(router.address, 1);
   ASSERT_TRUE(pipe.Call(Call("hold"), kLong, outcomes.Next()).ok());
   EXPECT_TRUE(pipe.Stop(kLong));
   EXPECT_EQ(outcomes.Wait(0).size(), 1u);  // before Stop returned
