@@ -181,7 +181,13 @@ TEST(RouterCalls, NewsOfTheBucketEndsTheWaitAtOnce) {
   c.world.RunFor(seconds(3));  // pauses have grown
   ASSERT_FALSE(c.Answered(id));
   const std::size_t tries = c.leader(0).calls().size();
-  // News of other buckets wakes nobody.
+  // News of other buckets wakes nobody, nor does news that this one takes no writes.
+  c.shard(0).sending.insert(0);
+  for (int i = 0; i < 5; ++i) {
+    c.shard(0).Publish({0});
+    c.world.RunFor(milliseconds(2));
+  }
+  EXPECT_LE(c.leader(0).calls().size(), tries + 1);
   c.shard(0).Own(2, 2);
   c.shard(0).Own(4, 2);
   c.world.RunFor(milliseconds(5));
@@ -282,6 +288,21 @@ TEST(RouterCalls, ALostAnswerOfAnUnsafeWriteIsReportedAndNotSentAgain) {
   EXPECT_EQ(reply.status().code(), static_cast<unsigned>(Code::kUnavailable));
   EXPECT_EQ(reply.status().reason(), v1::REASON_OUTCOME_UNKNOWN);
   EXPECT_EQ(c.leader(0).calls().size(), 1u);
+}
+
+TEST(RouterCalls, ALateAnswerToAnEarlierTryIsNotTakenForTheLaterOne) {
+  Cluster c;
+  c.Start();
+  c.leader(0).refuse = [&](const v1::Call&) -> std::optional<Status> {
+    if (c.leader(0).calls().size() > 1) return std::nullopt;
+    return FailedPrecondition(Reason::kConditionFailed, "the first try only");
+  };
+  c.leader(0).hold_replies = true;
+  const auto id = c.SendCall(WithRequestId(c.Make("put", 0)));
+  ASSERT_TRUE(c.world.RunUntil([&] { return c.leader(0).calls().size() == 2; }, seconds(3)));
+  c.world.RunFor(milliseconds(5));
+  c.leader(0).Release();
+  EXPECT_EQ(c.Await(id).call().status().code(), 0u);
 }
 
 TEST(RouterCalls, AnOverloadedStorageIsNotHammered) {

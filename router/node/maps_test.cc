@@ -162,6 +162,37 @@ TEST(RouterMaps, ALostRunOfAWriteWithoutRequestIdIsNotRepeated) {
   EXPECT_EQ(response.results_size(), 4);
 }
 
+TEST(RouterMaps, AWriteWithoutRequestIdIsNotRepeatedAtTheNextLeader) {
+  Cluster c;
+  c.Start();
+  c.leader(0).mute = true;
+  auto request = Map({}, true);
+  request.mutable_map_call()->set_timeout_millis(5000);
+  request.mutable_map_call()->set_partial(true);
+  const auto id = c.Send(request);
+  c.world.RunFor(milliseconds(500));
+  c.shard(0).Lead("s0-0");
+  const auto response = c.Await(id).map_call();
+  EXPECT_EQ(response.status().reason(), v1::REASON_OUTCOME_UNKNOWN);
+  EXPECT_EQ(response.missing(), 4u);
+  EXPECT_EQ(Buckets(response), (std::multiset<std::uint32_t>{1, 3, 5, 7}));
+  EXPECT_TRUE(c.shard(0).runs.empty());
+}
+
+TEST(RouterMaps, ResultsThatWereNotAskedForOrComeTwiceDoNotCount) {
+  Cluster c;
+  c.Start();
+  c.leader(0).map_run = [](const v1::MapRun&) {
+    v1::MapRunReply reply;
+    for (std::uint32_t bucket : {0u, 2u, 2u, 1u, 4u, 6u}) {
+      reply.add_results()->set_bucket(bucket);
+    }
+    return std::optional(reply);
+  };
+  EXPECT_EQ(Buckets(c.Ask(Map()).map_call()),
+            (std::multiset<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
 TEST(RouterMaps, ALostRunThatMayBeRepeatedIs) {
   for (bool write : {false, true}) {
     Cluster c;

@@ -15,6 +15,7 @@ v1::FeedBucket Describe(const FakeShard& shard, std::uint32_t bucket) {
   out.set_bucket(bucket);
   if (const auto it = shard.owned.find(bucket); it != shard.owned.end()) {
     out.set_epoch(it->second);
+    out.set_readable_only(shard.sending.contains(bucket));
     return out;
   }
   out.set_gone(true);

@@ -36,6 +36,7 @@ struct FakeShard {
   std::uint32_t bucket_count = 0;
   std::string leader;                            // empty: nobody leads
   std::map<std::uint32_t, std::uint64_t> owned;  // bucket -> epoch
+  std::set<std::uint32_t> sending;               // of the owned ones: told as readable only
   std::map<std::uint32_t, Gone> gone;
   std::map<std::string, std::string> data;    // by routing value and key
   std::map<std::string, std::uint64_t> runs;  // of `count`, by bucket
