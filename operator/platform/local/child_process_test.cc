@@ -57,14 +57,14 @@ TEST(ChildProcess, IsKnownByItsStartTime) {
 
 TEST(ChildProcess, IsFoundByItsFlags) {
   TempDir dir;
-  const auto process = Spawn(Shell(dir, "while :; do sleep 1000; done"));
+  const auto process = Spawn(Shell(dir, "mkfifo \"$1/fifo\"; read x < \"$1/fifo\""));
   ASSERT_TRUE(process.ok());
   // Between fork and exec it still has our own command line.
   ProcessId found;
   for (int i = 0; i < 100000 && !found; ++i) found = FindProcess({"--name", dir.path()});
   EXPECT_EQ(found, *process);
   EXPECT_FALSE(FindProcess({"--name", dir.path() + "x"}));
-  ::kill(-process->pid, SIGKILL);  // it has a session of its own
+  SendSignal(*process, SIGKILL);
   EXPECT_EQ(WaitFor(*process).code, -1);
 }
 

@@ -313,7 +313,7 @@ void LocalPlatform::StopAll() {
   };
   for (const auto& [name, record] : records_.processes()) SendSignal(record.process, SIGTERM);
   constexpr Duration kPoll = std::chrono::milliseconds(20);
-  for (Duration waited{}; waited < options_.storage_grace && any(); waited += kPoll) {
+  for (Duration waited{}; waited < options_.stop_all_grace && any(); waited += kPoll) {
     const timespec pause{0, kPoll.count()};
     ::nanosleep(&pause, nullptr);
   }

@@ -25,8 +25,11 @@ struct LocalOptions {
   Duration last_restart = std::chrono::seconds(10);
   Duration stable_after =
       std::chrono::seconds(30);  // of running: then the pause before a restart is short again
-  Duration storage_grace = std::chrono::seconds(20);  // from SIGTERM to SIGKILL
-  Duration router_grace = std::chrono::seconds(10);
+  Duration storage_grace =
+      std::chrono::seconds(30);  // from SIGTERM to SIGKILL: above the programs' own
+  Duration router_grace = std::chrono::seconds(30);
+  Duration stop_all_grace =
+      std::chrono::seconds(5);  // when all end at once there is nobody to hand over to
 };
 
 // Where a process is reached.

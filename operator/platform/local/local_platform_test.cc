@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,8 +152,21 @@ TEST_F(LocalPlatformTest, APortThatIsTakenIsLeft) {
   ::kill(endpoint.pid, SIGKILL);
   Await([](const Observed& s) { return Find(s)->process.state == ProcessState::kDown; });
   ASSERT_TRUE(Start().ok());
-  EXPECT_EQ(platform_->Endpoints().at(0).address,
-            endpoint.address);  // it stays as long as it is free
+  EXPECT_EQ(platform_->Endpoints().at(0).address, endpoint.address);  // it stays while it is free
+
+  ::kill(platform_->Endpoints().at(0).pid, SIGKILL);
+  Await([](const Observed& s) { return Find(s)->process.state == ProcessState::kDown; });
+  const int other = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(endpoint.address.substr(10))));
+  ASSERT_EQ(::bind(other, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(::listen(other, 1), 0);
+  ASSERT_TRUE(Start().ok());
+  EXPECT_NE(platform_->Endpoints().at(0).address, endpoint.address);
+  EXPECT_EQ(Find(platform_->Observe(now_))->process.address, platform_->Endpoints().at(0).address);
+  ::close(other);
 }
 
 TEST_F(LocalPlatformTest, StopsAndForgets) {
