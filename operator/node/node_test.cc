@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <queue>
+#include <map>
 
 #include "operator/plan/testing/fake_cluster.h"
 #include "proto/wire.h"

@@ -139,6 +139,12 @@ TEST(Plan, ConditionsExplain) {
   EXPECT_EQ(report.Find("Balanced")->status, ConditionStatus::kTrue);
   EXPECT_EQ(report.Find("FewBuckets")->status, ConditionStatus::kFalse);
 
+  f.seen.rebalancer.get()->set_remaining(7);
+  report = f.Plan().report;
+  EXPECT_EQ(report.Find("Ready")->message, "7 buckets are still to move");
+  EXPECT_EQ(report.Find("Resharding")->reason, "BucketsMove");
+  f.seen.rebalancer.get()->set_remaining(0);
+
   f.spec.shard_num = 2;
   f.spec.scale_down = ScaleDownPolicy::kForbid;
   report = f.Plan().report;

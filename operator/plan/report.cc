@@ -164,6 +164,10 @@ Condition Planner::Ready() const {
     return Make("Ready", false, "RoutersMissing",
                 fmt::format("{} of {} routers are ready", report_.ready_routers, spec_.routers));
   }
+  if (const auto* state = seen_.rebalancer.get(); state != nullptr && state->remaining() > 0) {
+    return Make("Ready", false, "BucketsMove",
+                fmt::format("{} buckets are still to move", state->remaining()));
+  }
   return Make("Ready", true, "AsSpecified",
               fmt::format("{} shards and {} routers serve", report_.shards.size(), spec_.routers));
 }
