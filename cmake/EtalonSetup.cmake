@@ -11,8 +11,11 @@ endif()
 
 find_program(ETALON_CCACHE ccache)
 if(ETALON_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ETALON_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${ETALON_CCACHE})
+  # Paths below the source tree are hashed relative to it, so that clones share their objects.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      ${ETALON_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()
 
 find_program(ETALON_LLD NAMES ld.lld ld.lld-14)
