@@ -453,6 +453,7 @@ void Node::OnMapRun(const NodeName& from, const v1::MapRun& request) {
     *reply.mutable_status() = ToProto(status);
     return answer(std::move(reply));
   }
+  shard_->WantLevel(request.level());
   RunMap(shard_->calls(), request, shard_->state().level(), shard_->state().modulus(), answer);
 }
 

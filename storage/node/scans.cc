@@ -14,6 +14,15 @@ Status Restarted(std::string_view why) {
                  "the scan of this bucket starts again: " + std::string(why));
 }
 
+// Which scan, and where its next page begins: so that a page that is asked for again, because its
+// answer was lost or the question came twice, is the same page.
+std::string Cursor(std::uint64_t id, std::string_view next) {
+  std::string cursor;
+  PutBe64(&cursor, id);
+  cursor += next;
+  return cursor;
+}
+
 }  // namespace
 
 Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args,
@@ -21,20 +30,24 @@ Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args,
                                    SteadyTime now) {
   const std::uint32_t limit = args.limit() == 0 ? kDefaultLimit : args.limit();
   if (!args.cursor().empty()) {
-    std::string_view in = args.cursor();
+    std::string_view from = args.cursor();
     std::uint64_t id = 0;
-    if (!GetBe64(&in, &id) || !in.empty()) {
+    if (!GetBe64(&from, &id) || from.empty()) {
       return InvalidArgument("the cursor is not one that a page of a scan returned");
     }
     auto it = open_.find(id);
     if (it == open_.end() || it->second.value != v)
       return Restarted("its cursor is not known here (any more)");
-    ETALON_ASSIGN_OR_RETURN(v1::ScanResult page, Read(&it->second, limit, state));
-    if (page.cursor().empty()) {
+    if (from < it->second.begin || from >= it->second.end) {
+      return InvalidArgument("the cursor is not one that a page of this scan returned");
+    }
+    std::string next;
+    ETALON_ASSIGN_OR_RETURN(v1::ScanResult page, Read(it->second, from, limit, state, &next));
+    if (next.empty()) {
       open_.erase(it);
     } else {
       it->second.expires = now + kLease;
-      page.set_cursor(args.cursor());
+      page.set_cursor(Cursor(id, next));
     }
     return page;
   }
@@ -66,34 +79,34 @@ Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args,
   }
   scan.snapshot = store.NewSnapshot();
   scan.expires = now + kLease;
-  ETALON_ASSIGN_OR_RETURN(v1::ScanResult page, Read(&scan, limit, state));
-  if (!page.cursor().empty()) {
+  std::string next;
+  ETALON_ASSIGN_OR_RETURN(v1::ScanResult page, Read(scan, scan.begin, limit, state, &next));
+  if (!next.empty()) {
     if (open_.size() >= kMaxOpen)
       return ResourceExhausted("too many open scans on this replica: finish some first");
     std::uint64_t id = random_.NextId();
     while (open_.contains(id)) id = random_.NextId();
-    page.clear_cursor();
-    PutBe64(page.mutable_cursor(), id);
+    page.set_cursor(Cursor(id, next));
     open_.emplace(id, std::move(scan));
   }
   return page;
 }
 
-Result<v1::ScanResult> Scans::Read(Scan* scan, std::uint32_t limit,
-                                   const bucket::StateMachine& state) const {
+// `*next`: the store key that the next page begins at; empty: this was the last one.
+Result<v1::ScanResult> Scans::Read(const Scan& scan, std::string_view from, std::uint32_t limit,
+                                   const bucket::StateMachine& state, std::string* next) const {
   v1::ScanResult page;
   std::uint64_t bytes = 0;
-  auto it = scan->snapshot->NewIterator(scan->begin, scan->end);
+  auto it = scan.snapshot->NewIterator(from, scan.end);
   for (; it->Valid(); it->Next()) {
     ETALON_ASSIGN_OR_RETURN(const store::DataKeyParts parts,
                             store::ParseDataKey(it->key(), state.bucket_count()));
     if (parts.space == store::kRequestSpace) continue;
-    if (scan->space && parts.space != scan->space) continue;
+    if (scan.space && parts.space != scan.space) continue;
     const std::uint64_t size = it->key().size() + it->value().size();
     if (page.records_size() > 0 &&
         (page.records_size() >= static_cast<int>(limit) || bytes + size > kPageBytes)) {
-      scan->begin = std::string(it->key());
-      page.set_cursor("more");  // the caller puts the scan's own
+      *next = std::string(it->key());
       return page;
     }
     bytes += size;

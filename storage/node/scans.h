@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "common/random.h"
 #include "common/status.h"
@@ -26,7 +27,8 @@ class Scans {
 
   explicit Scans(Random random) : random_(random) {}
 
-  // One page. The caller has checked that the bucket may be read here and now.
+  // One page; the same cursor returns the same page again, except that of the last one, which ends
+  // the scan. The caller has checked that the bucket may be read here and now.
   // ABORTED/SCAN_RESTARTED: the cursor is of a scan that ended here (lease, restart, another
   // replica): start again. INVALID_ARGUMENT: malformed cursor. NOT_FOUND/UNKNOWN_SPACE.
   // RESOURCE_EXHAUSTED: too many open scans.
@@ -50,14 +52,14 @@ class Scans {
     std::uint32_t bucket = 0;
     RoutingValue value;
     bool whole_bucket = false;
-    std::string begin;  // next store key
+    std::string begin;  // store keys
     std::string end;
     SpaceId space;  // 0: all
     SteadyTime expires;
   };
 
-  Result<v1::ScanResult> Read(Scan* scan, std::uint32_t limit,
-                              const bucket::StateMachine& state) const;
+  Result<v1::ScanResult> Read(const Scan& scan, std::string_view from, std::uint32_t limit,
+                              const bucket::StateMachine& state, std::string* next) const;
 
   Random random_;
   std::map<std::uint64_t, Scan> open_;
