@@ -37,7 +37,7 @@ int Usage() {
   std::fprintf(stderr,
                "etalon-sim [--scenario NAME] [--seeds N] [--first-seed S] [--jobs N] "
                "[--twice-every N] [--verbose]\n"
-               "scenarios (default: all of them share the seeds, transfer has most):\n");
+               "scenarios (default: all of them, each its share of the seeds):\n");
   for (const Scenario& s : etalon::sim::Scenarios())
     std::fprintf(stderr, "  %-10s %s\n", s.name, s.about);
   return 2;
@@ -159,11 +159,9 @@ int main(int argc, char** argv) {
   for (const Scenario& scenario : etalon::sim::Scenarios()) {
     if (!flags.scenario.empty() && flags.scenario != scenario.name) continue;
     found = true;
-    const bool main_story = scenario.situations > 0 || !flags.scenario.empty();
-    ok = RunScenario(scenario,
-                     main_story ? flags.seeds : std::max<std::uint64_t>(1, flags.seeds / 5),
-                     flags) &&
-         ok;
+    const std::uint64_t share =
+        flags.scenario.empty() ? static_cast<std::uint64_t>(scenario.share) : 100;
+    ok = RunScenario(scenario, std::max<std::uint64_t>(1, flags.seeds * share / 100), flags) && ok;
   }
   if (!found) return Usage();
   return ok ? 0 : 1;

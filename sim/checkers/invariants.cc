@@ -30,14 +30,17 @@ void ForEachPart(const bucket::StateMachine& state, std::uint32_t number, std::u
 
 }  // namespace
 
-std::string CheckOwnership(Cluster& cluster) {
+std::string CheckLeaders(Cluster& cluster) {
   const std::uint8_t level = FinestLevel(cluster);
   std::map<std::uint32_t, NodeName> owner;
+  std::map<int, NodeName> leaders;
   std::string violated;
   for (const NodeName& name : cluster.storages()) {
     storage::Node* node = cluster.storage(name);
     if (node == nullptr || node->shard() == nullptr || !node->shard()->is_leader()) continue;
     if (!node->shard()->replica().HasLease()) continue;
+    const auto [first, alone] = leaders.emplace(cluster.ShardOf(name), name);
+    if (!alone) return first->second + " and " + name + " lead one shard, both with a lease";
     const auto& state = node->shard()->state();
     for (const auto& [number, row] : state.rows()) {
       if (!bucket::IsWritable(row.status)) continue;
@@ -52,11 +55,23 @@ std::string CheckOwnership(Cluster& cluster) {
   return violated;
 }
 
+std::string CheckAlarms(Cluster& cluster) {
+  for (int s : cluster.shards()) {
+    const auto leader = cluster.LeaderOf(s);
+    if (!leader) continue;
+    const storage::AlertFacts facts = cluster.storage(*leader)->shard()->Facts();
+    if (!facts.lost.empty()) return *leader + " finds lost buckets: " + facts.lost.front();
+    if (!facts.held.empty()) return *leader + " holds a transfer: " + facts.held.front();
+    if (facts.quarantined > 0) return *leader + " has quarantined buckets";
+  }
+  return "";
+}
+
 bool IsSettled(Cluster& cluster, std::string* why) {
   const std::uint8_t level = FinestLevel(cluster);
   const std::uint64_t modulus = std::uint64_t{cluster.options().bucket_count} << level;
   std::map<std::uint32_t, int> owners;
-  for (int s = 0; s < cluster.options().shards; ++s) {
+  for (int s : cluster.shards()) {
     const auto leader = cluster.LeaderOf(s);
     if (!leader) {
       *why = "shard " + std::to_string(s) + " has no leader";
@@ -88,7 +103,7 @@ bool IsSettled(Cluster& cluster, std::string* why) {
 }
 
 bool ReplicasEqual(Cluster& cluster, std::string* why) {
-  for (int s = 0; s < cluster.options().shards; ++s) {
+  for (int s : cluster.shards()) {
     bool first = true;
     LogIndex index;
     std::uint64_t checksum = 0;

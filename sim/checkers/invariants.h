@@ -2,15 +2,18 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "sim/cluster/cluster.h"
 
 namespace etalon::sim {
 
-// At every instant: no bucket is writable on two leaders that both hold a lease, none of their rows
-// is doubled. Returns what is violated; empty: nothing.
-std::string CheckOwnership(Cluster& cluster);
+// At every instant: no shard has two leaders with a lease, and no bucket is writable on two of
+// those. Returns what is violated; empty: nothing.
+std::string CheckLeaders(Cluster& cluster);
+
+// While majorities keep their disks, no leader may find that a bucket is lost or doubled, or that a
+// peer contradicts a transfer. The alert that says otherwise; empty: none.
+std::string CheckAlarms(Cluster& cluster);
 
 // True when nothing is in flight: every shard has a leader, every bucket has exactly one row
 // (ACTIVE or PINNED), there are no transfers. *why says what is missing.

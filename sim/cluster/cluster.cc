@@ -9,11 +9,6 @@ namespace etalon::sim {
 
 namespace {
 
-constexpr CollectionId kCollection{0xc0ffee};
-// Longer than any deadline that a simulated client gives: what was not answered by then is not
-// executed any more.
-constexpr Duration kClientPatience = std::chrono::seconds(12);
-
 v1::Topology MakeTopology(const ClusterOptions& options) {
   v1::Topology t;
   t.set_version(1);
@@ -24,7 +19,7 @@ v1::Topology MakeTopology(const ClusterOptions& options) {
   t.mutable_shard_by()->set_type(v1::KEY_TYPE_STRING);
   t.mutable_shard_by()->set_hash(v1::HASH_CRC32);
   int number = 1;
-  for (const char* name : {"rows", "other"}) {
+  for (const char* name : {"rows", "other", "customers", "accounts"}) {
     v1::Space& space = *t.add_spaces();
     space.set_name(name);
     space.set_number(static_cast<std::uint32_t>(number++));
@@ -71,22 +66,14 @@ Cluster::Cluster(SimWorld& world, ClusterOptions options)
   settings_.set_disbalance_threshold_percent(1);
   settings_.set_max_freeze_millis(5);
   for (int s = 0; s < options_.shards; ++s) {
-    for (int r = 0; r < options_.replicas; ++r) storage_names_.push_back(StorageName(s, r));
+    shards_.push_back(s);
+    for (const NodeName& name : StoragesOf(s)) storage_names_.push_back(name);
   }
   client_.emplace(world_.AddNode("client"));
+  world_.net().SetReliable("client");
   world_.SetReceiver("client", [this](const NodeName&, Lane, const std::string& bytes) {
     v1::NodeMessage message;
-    if (!message.ParseFromString(bytes)) return;
-    if (message.has_admin_reply()) {
-      if (auto node = admin_.extract(message.admin_reply().id()))
-        node.mapped()(message.admin_reply().response());
-      return;
-    }
-    v1::ClientResponse response;
-    if (message.body_case() != v1::NodeMessage::kClientReply ||
-        !response.ParseFromString(message.client_reply()))
-      return;
-    if (auto node = clients_.extract(response.id())) node.mapped()(response);
+    if (message.ParseFromString(bytes)) Receive(message);
   });
 }
 
@@ -112,6 +99,14 @@ int Cluster::ShardOf(const NodeName& name) const {
     }
   }
   ETALON_CHECK(false, "not a storage");
+}
+
+Env Cluster::AddNode(const NodeName& name) {
+  Random& random = world_.random();
+  const auto span = static_cast<std::uint64_t>(options_.drift_ppm);
+  return world_.AddNode(name, {.skew = random.Between(Duration::zero(), std::chrono::hours(1)),
+                               .drift_ppm = static_cast<std::int64_t>(random.Below(2 * span + 1)) -
+                                            options_.drift_ppm});
 }
 
 storage::Node* Cluster::storage(const NodeName& name) {
@@ -140,14 +135,17 @@ void Cluster::StartStorage(const NodeName& name, Env env) {
   auto& factory = factories_[name];
   factory = std::make_unique<store::MemoryStoreFactory>(env.disk);
   auto node = std::make_unique<storage::Node>(
-      env, options, *factory,
-      [this, name](const Status& status) { fatal_.push_back(name + ": " + status.ToString()); });
+      env, options, *factory, [this, name](const Status& status) { Died(name, status); });
   storage::Node* raw = node.get();
   storages_[name] = std::move(node);
   world_.SetReceiver(name, [raw](const NodeName& from, Lane lane, const std::string& bytes) {
     raw->OnMessage(from, lane, bytes);
   });
-  if (Status status = raw->Start(); !status.ok()) fatal_.push_back(name + ": " + status.ToString());
+  if (Status status = raw->Start(); !status.ok()) Died(name, status);
+}
+
+void Cluster::Died(const NodeName& name, const Status& status) {
+  if (!expected_ || !expected_(name, status)) fatal_.push_back(name + ": " + status.ToString());
 }
 
 void Cluster::StartRouter(const NodeName& name, Env env) {
@@ -163,10 +161,10 @@ void Cluster::StartRouter(const NodeName& name, Env env) {
   });
 }
 
-void Cluster::Crash(const NodeName& name) {
+void Cluster::Crash(const NodeName& name, CrashKind kind) {
   if (storages_.erase(name) > 0) factories_.erase(name);
   routers_.erase(name);
-  world_.Crash(name);
+  world_.Crash(name, kind);
 }
 
 void Cluster::Restart(const NodeName& name) {
@@ -174,8 +172,22 @@ void Cluster::Restart(const NodeName& name) {
   name.rfind("router", 0) == 0 ? StartRouter(name, env) : StartStorage(name, env);
 }
 
+void Cluster::ReplaceDisk(const NodeName& storage) {
+  if (IsUp(storage)) Crash(storage);
+  world_.disk(storage).Wipe();
+  Restart(storage);
+}
+
+void Cluster::DeleteShard(int shard) {
+  for (const NodeName& name : StoragesOf(shard)) {
+    if (IsUp(name)) Crash(name);
+    std::erase(storage_names_, name);
+  }
+  std::erase(shards_, shard);
+}
+
 bool Cluster::Form(Duration limit) {
-  for (const NodeName& name : storage_names_) StartStorage(name, world_.AddNode(name));
+  for (const NodeName& name : storage_names_) StartStorage(name, AddNode(name));
   const auto all = [&](auto&& predicate) {
     for (auto& [name, node] : storages_) {
       if (!predicate(*node)) return false;
@@ -209,8 +221,7 @@ bool Cluster::Form(Duration limit) {
   for (int s = 0; s < options_.shards; ++s) {
     if (!AdminUntilOk(s, apply, limit)) return false;
   }
-  for (int r = 0; r < options_.routers; ++r)
-    StartRouter(RouterName(r), world_.AddNode(RouterName(r)));
+  for (int r = 0; r < options_.routers; ++r) StartRouter(RouterName(r), AddNode(RouterName(r)));
   return world_.RunUntil(
       [&] {
         for (auto& [name, node] : routers_) {
@@ -233,61 +244,9 @@ std::optional<NodeName> Cluster::LeaderOf(int shard) {
   return best;
 }
 
-void Cluster::Admin(const NodeName& to, const v1::AdminRequest& request, AdminDone done) {
-  const std::uint64_t id = next_id_++;
-  admin_[id] = std::move(done);
-  v1::NodeMessage message;
-  message.set_collection(kCollection.value());
-  message.mutable_admin_call()->set_id(id);
-  *message.mutable_admin_call()->mutable_request() = request;
-  (void)client_->net.Send(to, Lane::kControl, message.SerializeAsString());
-}
-
-bool Cluster::AdminUntilOk(int shard, const v1::AdminRequest& request, Duration limit,
-                           v1::AdminResponse* response) {
-  auto ok = std::make_shared<bool>(false);
-  const SteadyTime end = world_.now() + limit;
-  while (!*ok && world_.now() < end) {
-    const auto leader = LeaderOf(shard);
-    if (leader) {
-      Admin(*leader, request, [ok, response](const v1::AdminResponse& answer) {
-        if (answer.status().code() != 0 || *ok) return;
-        *ok = true;
-        if (response != nullptr) *response = answer;
-      });
-    }
-    world_.RunUntil([&] { return *ok; }, std::chrono::milliseconds(500));
-  }
-  return *ok;
-}
-
-bool Cluster::ApplySettings(Duration limit) {
-  settings_.set_version(settings_.version() + 1);
-  v1::AdminRequest request;
-  *request.mutable_apply_settings()->mutable_settings() = settings_;
-  for (int s = 0; s < options_.shards; ++s) {
-    if (!AdminUntilOk(s, request, limit)) return false;
-  }
-  return true;
-}
-
-void Cluster::Client(const NodeName& router, v1::ClientRequest request, ClientDone done) {
-  const std::uint64_t id = next_id_++;
-  clients_[id] = std::move(done);
-  request.set_id(id);
-  // The way to a router may lose the request or the answer, as a broken stream would.
-  world_.After(kClientPatience, [this, id] {
-    auto node = clients_.extract(id);
-    if (!node) return;
-    v1::ClientResponse silence;
-    *silence.mutable_status() =
-        ToProto(Unavailable(Reason::kOutcomeUnknown, "the router does not answer"));
-    node.mapped()(silence);
-  });
-  v1::NodeMessage message;
-  message.set_collection(kCollection.value());
-  request.SerializeToString(message.mutable_client_request());
-  (void)client_->net.Send(router, Lane::kControl, message.SerializeAsString());
+const bucket::StateMachine* Cluster::LeaderState(int shard) {
+  const auto leader = LeaderOf(shard);
+  return leader ? &storage(*leader)->shard()->state() : nullptr;
 }
 
 }  // namespace etalon::sim

@@ -1,50 +1,48 @@
-// Faults that come and go by themselves, and the end of a run: everything healed, settled and
-// compared.
+// Faults that come and go by themselves.
 #pragma once
 
-#include <functional>
-#include <string>
+#include <map>
+#include <set>
 
 #include "sim/cluster/cluster.h"
-#include "sim/workloads/chains.h"
 
 namespace etalon::sim {
 
-// Loss, duplicates and slow messages, by the seed.
+// Clocks, loss, duplicates and late messages (in some seeds very late ones), by the seed.
 void RoughNetwork(SimWorld& world);
+std::int64_t RoughClocks(SimWorld& world);  // for ClusterOptions::drift_ppm
 
-// From now until `Stop`, now and then: a storage crashes and comes back, or is cut off, or stands
-// still.
+// From now until `Stop`, now and then one of
+// * a storage crashes, with its machine or alone, and comes back; a router too;
+// * a storage is cut off, or cannot hear one other; a leader is cut off from its followers, but not
+//   from routers and other shards;
+// * a storage stands still;
+// * a disk is slow, or a sync of it fails, which ends the process;
+// * a leader hands over.
 class Chaos {
  public:
-  Chaos(Cluster& cluster, Duration every) : cluster_(cluster), every_(every) {}
-  void Start() { Later(); }
-  void Stop() { stopped_ = true; }
-  // Crashes a storage and brings it back after a while.
+  Chaos(Cluster& cluster, Duration every);
+  // Lives as long as its world runs.
+  void Start() { Later(++life_); }
+  void Stop() { ++life_; }
+  // Crashes a node and brings it back after a while.
   void Kill(const NodeName& name);
   int kills() const { return kills_; }
+  int strikes() const { return strikes_; }
 
  private:
-  void Later();
+  void Later(int life);
   void Strike();
+  void CutFromFollowers(int shard);
+  void SlowDisk(const NodeName& name);
+  void HandOver(int shard);
 
   Cluster& cluster_;
   const Duration every_;
-  bool stopped_ = false;
+  int life_ = 0;  // between a Start and its Stop
   int kills_ = 0;
+  int strikes_ = 0;
+  std::set<NodeName> failing_;  // disks whose next sync fails
 };
-
-// Runs until `done`, checking after every few milliseconds that no bucket is writable twice. The
-// violation, or "".
-std::string RunChecked(Cluster& cluster, const std::function<bool()>& done, Duration limit,
-                       bool* reached);
-
-// `predicate`, but asked at most once in `gap` of the world's time: what reads the whole collection
-// is not asked after each event.
-std::function<bool()> Every(SimWorld& world, Duration gap, std::function<bool()> predicate);
-
-// Heals the network, restarts what is down, waits until nothing is in flight, stops the writers and
-// checks everything.
-std::string Conclude(Cluster& cluster, Chains& chains);
 
 }  // namespace etalon::sim

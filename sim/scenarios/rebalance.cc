@@ -5,7 +5,9 @@
 
 #include "sim/checkers/invariants.h"
 #include "sim/scenarios/chaos.h"
+#include "sim/scenarios/run.h"
 #include "sim/scenarios/scenario.h"
+#include "sim/workloads/chains.h"
 
 namespace etalon::sim {
 
@@ -16,7 +18,7 @@ using std::chrono::seconds;
 
 // Every shard holds what the rebalancer says it should.
 bool AtEtalon(Cluster& cluster, std::string* why) {
-  for (int s = 0; s < cluster.options().shards; ++s) {
+  for (int s : cluster.shards()) {
     const auto leader = cluster.LeaderOf(s);
     if (!leader) {
       *why = "shard " + std::to_string(s) + " has no leader";
@@ -46,20 +48,18 @@ Outcome RunRebalance(std::uint64_t seed, bool verbose) {
   options.bucket_count = 24;
   options.shards_with_buckets = 2;  // the third one is filled by the rebalancer
   options.fast_checkpoints = world.random().Chance(1, 2);
+  options.drift_ppm = RoughClocks(world);
   Cluster cluster(world, options);
-  if (!cluster.Form(seconds(30))) {
-    out.failure = "the collection does not form";
-    return out;
-  }
+  if (!cluster.Form(seconds(30))) return Failed("the collection does not form");
   RoughNetwork(world);
   Chains chains(cluster, {.keys = 24, .value_bytes = 60});
+  Chaos chaos(cluster, seconds(1));
+  CheckedRun run(cluster);
+  run.Add(chains);
   chains.Start();
-  Chaos chaos(cluster, seconds(3));
   chaos.Start();
   for (int round = 0; round < 3; ++round) {
-    out.failure = RunChecked(
-        cluster, [] { return false; }, milliseconds(1000 + world.random().Below(3000)), nullptr);
-    if (!out.failure.empty()) return out;
+    if (!run.For(milliseconds(1000 + world.random().Below(3000)))) return Failed(run.failure());
     auto& shard = *cluster.settings().mutable_shards(static_cast<int>(world.random().Below(3)));
     shard.set_weight(static_cast<std::uint32_t>(world.random().Below(4) * 50));
     if (world.random().Chance(1, 4)) shard.set_locked(!shard.locked());
@@ -71,19 +71,15 @@ Outcome RunRebalance(std::uint64_t seed, bool verbose) {
     shard.set_locked(false);
   }
   world.net().HealAll();
-  if (!cluster.ApplySettings(seconds(60))) {
-    out.failure = "settings cannot be applied";
-    return out;
-  }
+  if (!cluster.ApplySettings(seconds(60))) return Failed("settings cannot be applied");
   std::string why;
   bool reached = false;
-  out.failure =
-      RunChecked(cluster,
-                 Every(world, milliseconds(50),
-                       [&] { return AtEtalon(cluster, &why) && IsSettled(cluster, &why); }),
-                 seconds(120), &reached);
-  if (out.failure.empty() && !reached) out.failure = "does not reach its etalon: " + why;
-  if (out.failure.empty()) out.failure = Conclude(cluster, chains);
+  const auto balanced = [&] { return AtEtalon(cluster, &why) && IsSettled(cluster, &why); };
+  if (!run.Until(Every(world, milliseconds(50), balanced), seconds(120), &reached))
+    return Failed(run.failure());
+  if (!reached) return Failed("does not reach its etalon: " + why);
+  (void)run.Conclude();
+  out.failure = run.failure();
   out.trace = world.trace();
   out.acknowledged = chains.acknowledged();
   std::ostringstream summary;

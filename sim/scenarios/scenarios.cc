@@ -4,10 +4,16 @@ namespace etalon::sim {
 
 const std::vector<Scenario>& Scenarios() {
   static const std::vector<Scenario> kScenarios = {
-      {"transfer", "moves both ways; leaders die before and after each log entry",
+      {"transfer", "moves both ways; leaders die before and after each log entry", 100,
        kTransferSituations, TransferSituation, RunTransfer},
-      {"split", "a shard is split while everything fails", 0, nullptr, RunSplit},
-      {"rebalance", "weights and locks change while everything fails", 0, nullptr, RunRebalance},
+      {"split", "a shard is split; leaders die in each state of the task", 20, kSplitSituations,
+       SplitSituation, RunSplit},
+      {"rebalance", "weights and locks change while everything fails", 10, 0, nullptr,
+       RunRebalance},
+      {"money", "transfers between accounts while their buckets move and everything fails", 20, 0,
+       nullptr, RunMoney},
+      {"property", "twelve rounds of moves, splits and doublings; 4,096 keys", 2, 0, nullptr,
+       RunProperty},
   };
   return kScenarios;
 }

@@ -1,13 +1,17 @@
 // Moves in both directions under writes; the leader of the source or of the target crashes right
-// before or right after each log entry of a transfer. Every combination is a situation of its own,
-// and enough seeds reach all of them.
+// before or right after each log entry of a transfer, those of one that is given up included. Every
+// combination is a situation of its own, and enough seeds reach all of them.
 
 #include <optional>
 #include <sstream>
 
-#include "etalon/v1/log.pb.h"
+#include "proto/wire.h"
+#include "sim/checkers/log_reader.h"
 #include "sim/scenarios/chaos.h"
+#include "sim/scenarios/moves.h"
+#include "sim/scenarios/run.h"
 #include "sim/scenarios/scenario.h"
+#include "sim/workloads/chains.h"
 
 namespace etalon::sim {
 
@@ -26,11 +30,18 @@ enum class Step {
   kSent,
   kActive,
   kGarbage,
-  kRemove
+  kRemove,
+  // Of one that is given up while it copies.
+  kAbort,
+  kTargetGarbage,
+  kTargetRemove
 };
-constexpr int kSteps = 9;
-constexpr const char* kStepNames[kSteps] = {"OPEN", "RECEIVING", "chunk",   "SENDING", "PREPARED",
-                                            "SENT", "ACTIVE",    "GARBAGE", "REMOVE"};
+constexpr int kSteps = 12;
+constexpr const char* kStepNames[kSteps] = {
+    "OPEN",   "RECEIVING", "chunk",  "SENDING", "PREPARED",         "SENT",
+    "ACTIVE", "GARBAGE",   "REMOVE", "ABORT",   "target's GARBAGE", "target's REMOVE"};
+
+bool IsGivenUp(Step step) { return step >= Step::kAbort; }
 
 struct Situation {
   Step step;
@@ -43,21 +54,23 @@ Situation At(int number) {
 }
 
 bool LoggedBySource(Step step) {
-  return step != Step::kReceiving && step != Step::kChunk && step != Step::kPrepared &&
-         step != Step::kActive;
-}
-
-// One move under observation.
-struct Move {
-  int source;
-  int target;
-  std::uint32_t bucket;
-  Epoch epoch;  // at the source
-};
-
-const bucket::StateMachine* LeaderState(Cluster& cluster, int shard) {
-  const auto leader = cluster.LeaderOf(shard);
-  return leader ? &cluster.storage(*leader)->shard()->state() : nullptr;
+  switch (step) {
+    case Step::kOpen:
+    case Step::kSending:
+    case Step::kSent:
+    case Step::kGarbage:
+    case Step::kRemove:
+    case Step::kAbort:
+      return true;
+    case Step::kReceiving:
+    case Step::kChunk:
+    case Step::kPrepared:
+    case Step::kActive:
+    case Step::kTargetGarbage:
+    case Step::kTargetRemove:
+      return false;
+  }
+  return false;
 }
 
 bool NamesBucket(const google::protobuf::RepeatedPtrField<v1::BucketEpoch>& set,
@@ -68,18 +81,42 @@ bool NamesBucket(const google::protobuf::RepeatedPtrField<v1::BucketEpoch>& set,
   return false;
 }
 
+v1::TransferStep::Kind KindOf(Step step) {
+  switch (step) {
+    case Step::kSending:
+      return v1::TransferStep::SENDING;
+    case Step::kSent:
+      return v1::TransferStep::SENT;
+    case Step::kActive:
+      return v1::TransferStep::ACTIVATE;
+    case Step::kGarbage:
+      return v1::TransferStep::SOURCE_GARBAGE;
+    case Step::kRemove:
+    case Step::kTargetRemove:
+      return v1::TransferStep::REMOVE;
+    case Step::kAbort:
+      return v1::TransferStep::ABORT;
+    case Step::kTargetGarbage:
+      return v1::TransferStep::TARGET_GARBAGE;
+    case Step::kOpen:
+    case Step::kReceiving:
+    case Step::kChunk:
+    case Step::kPrepared:
+      break;
+  }
+  return v1::TransferStep::UNKNOWN;
+}
+
 bool IsStep(const bucket::StateMachine& state, const v1::Control& control, Step step,
             const Move& move) {
   const auto about_move = [&](const v1::TransferId& id) {
-    for (const auto& [x, t] : state.outgoing()) {
-      if (x.index.value() == id.index() && x.source.value() == id.source())
-        return t.set[0].bucket == move.bucket;
+    const TransferId x = FromProto(id);
+    if (LoggedBySource(step)) {
+      const auto it = state.outgoing().find(x);
+      return it != state.outgoing().end() && it->second.set[0].bucket == move.bucket;
     }
-    for (const auto& [x, t] : state.incoming()) {
-      if (x.index.value() == id.index() && x.source.value() == id.source())
-        return t.set[0].bucket == move.bucket;
-    }
-    return false;
+    const auto it = state.incoming().find(x);
+    return it != state.incoming().end() && it->second.set[0].bucket == move.bucket;
   };
   switch (step) {
     case Step::kOpen:
@@ -90,28 +127,9 @@ bool IsStep(const bucket::StateMachine& state, const v1::Control& control, Step 
       return control.has_chunk() && !control.chunk().last() && about_move(control.chunk().id());
     case Step::kPrepared:
       return control.has_chunk() && control.chunk().last() && about_move(control.chunk().id());
-    case Step::kSending:
-    case Step::kSent:
-    case Step::kActive:
-    case Step::kGarbage:
-    case Step::kRemove:
-      break;
-  }
-  if (!control.has_step() || !about_move(control.step().id())) return false;
-  const auto kind = control.step().kind();
-  switch (step) {
-    case Step::kSending:
-      return kind == v1::TransferStep::SENDING;
-    case Step::kSent:
-      return kind == v1::TransferStep::SENT;
-    case Step::kActive:
-      return kind == v1::TransferStep::ACTIVATE;
-    case Step::kGarbage:
-      return kind == v1::TransferStep::SOURCE_GARBAGE;
-    case Step::kRemove:
-      return kind == v1::TransferStep::REMOVE;
     default:
-      return false;
+      return control.has_step() && about_move(control.step().id()) &&
+             control.step().kind() == KindOf(step);
   }
 }
 
@@ -121,26 +139,18 @@ bool Before(Cluster& cluster, Step step, const Move& move) {
   const auto leader = cluster.LeaderOf(shard);
   if (!leader) return false;
   const storage::Shard& node = *cluster.storage(*leader)->shard();
-  const LogIndex low = node.state().applied_index().Next();
-  const LogIndex high = node.log().Last().Next();
-  if (low >= high) return false;
-  std::vector<consensus::Entry> entries;
-  if (node.log().Read(low, high, 1u << 20, true, false, &entries) != consensus::Log::Answer::kOk)
-    return false;
-  for (const auto& e : entries) {
-    v1::LogEntry entry;
-    if (e.kind != consensus::EntryKind::kCommands ||
-        !entry.ParseFromArray(e.data.data(), static_cast<int>(e.data.size())))
-      continue;
-    if (entry.has_control() && IsStep(node.state(), entry.control(), step, move)) return true;
-  }
-  return false;
+  bool found = false;
+  (void)ForEachControl(node, node.state().applied_index().Next(),
+                       [&](LogIndex, const v1::Control& control) {
+                         found = found || IsStep(node.state(), control, step, move);
+                       });
+  return found;
 }
 
 // The entry is applied on the leader, and the next step is not.
 bool After(Cluster& cluster, Step step, const Move& move) {
-  const auto* s = LeaderState(cluster, move.source);
-  const auto* t = LeaderState(cluster, move.target);
+  const auto* s = cluster.LeaderState(move.source);
+  const auto* t = cluster.LeaderState(move.target);
   if (s == nullptr || t == nullptr) return false;
   const bucket::Row* row = s->FindRow(move.bucket);
   const bucket::Row* there = t->FindRow(move.bucket);
@@ -173,36 +183,69 @@ bool After(Cluster& cluster, Step step, const Move& move) {
     case Step::kRemove:
       return row == nullptr && there != nullptr && there->status == RowStatus::kActive &&
              there->epoch > move.epoch;
+    case Step::kAbort:
+      return row != nullptr && row->status == RowStatus::kActive && !row->transfer &&
+             incoming != nullptr;
+    case Step::kTargetGarbage:
+      return there != nullptr && there->status == RowStatus::kGarbage;
+    case Step::kTargetRemove:
+      return there == nullptr && row != nullptr && row->status == RowStatus::kActive;
   }
   return false;
 }
 
-std::optional<Move> PickMove(Cluster& cluster) {
-  Random& random = cluster.world().random();
-  const int n = cluster.options().shards;
-  const int source = static_cast<int>(random.Below(static_cast<std::uint64_t>(n)));
-  const int target = static_cast<int>(
-      (static_cast<std::uint64_t>(source) + 1 + random.Below(static_cast<std::uint64_t>(n - 1))) %
-      static_cast<std::uint64_t>(n));
-  const auto* state = LeaderState(cluster, source);
-  if (state == nullptr) return std::nullopt;
-  std::vector<Move> moves;
-  for (const auto& [number, row] : state->rows()) {
-    if (row.status == RowStatus::kActive && !row.transfer)
-      moves.push_back({source, target, number, row.epoch});
-  }
-  if (moves.empty()) return std::nullopt;
-  return moves[random.Below(moves.size())];
-}
-
-void Order(Cluster& cluster, const Move& move) {
+// The copy stands still until the source has given it up: its leader hands over, or the shard is
+// locked.
+void MakeAbort(Cluster& cluster, const Move& move) {
+  SimWorld& world = cluster.world();
+  CutShards(cluster, move.source, move.target);
+  world.After(world.random().Between(milliseconds(50), milliseconds(500)),
+              [&cluster, move] { HealShards(cluster, move.source, move.target); });
   const auto leader = cluster.LeaderOf(move.source);
   if (!leader) return;
   v1::AdminRequest request;
-  request.mutable_send()->set_bucket(move.bucket);
-  request.mutable_send()->set_target(Cluster::Uid(move.target).value());
+  if (world.random().Chance(1, 2)) {
+    request.mutable_transfer_leader();
+  } else {
+    v1::Settings& settings = cluster.settings();
+    settings.set_version(settings.version() + 1);
+    settings.mutable_shards(move.source)->set_locked(true);
+    *request.mutable_apply_settings()->mutable_settings() = settings;
+    settings.mutable_shards(move.source)->set_locked(false);
+  }
   cluster.Admin(*leader, request, [](const v1::AdminResponse&) {});
 }
+
+// Brings the collection into the situation and kills the leader there. `*reached`: it was so.
+bool Reach(Cluster& cluster, CheckedRun& run, Chaos& chaos, const Situation& situation,
+           bool* reached) {
+  *reached = false;
+  const auto move = PickMove(cluster);
+  if (!move) return run.For(milliseconds(200));
+  Order(cluster, *move);
+  // Something else moves the other way at the same time.
+  if (const auto back = PickMove(cluster, move->target, move->source)) Order(cluster, *back);
+  if (IsGivenUp(situation.step)) {
+    bool copies = false;
+    const auto begun = [&] { return After(cluster, Step::kReceiving, *move); };
+    if (!run.Until(begun, seconds(3), &copies) || !copies) return run.failure().empty();
+    MakeAbort(cluster, *move);
+  }
+  const auto there = [&] {
+    return situation.after ? After(cluster, situation.step, *move)
+                           : Before(cluster, situation.step, *move);
+  };
+  bool now = false;
+  if (!run.Until(there, seconds(3), &now)) return false;
+  const auto victim = cluster.LeaderOf(situation.source_dies ? move->source : move->target);
+  if (!now || !victim) return true;
+  chaos.Kill(*victim);
+  *reached = true;
+  return true;
+}
+
+// Locks that were made to have moves given up.
+bool Unlock(Cluster& cluster) { return cluster.ApplySettings(seconds(60)); }
 
 }  // namespace
 
@@ -220,59 +263,33 @@ Outcome RunTransfer(std::uint64_t seed, bool verbose) {
   world.SetEcho(verbose);
   ClusterOptions options;
   options.fast_checkpoints = world.random().Chance(1, 2);
+  options.drift_ppm = RoughClocks(world);
   Cluster cluster(world, options);
-  if (!cluster.Form(seconds(30))) {
-    out.failure = "the collection does not form";
-    return out;
-  }
+  if (!cluster.Form(seconds(30))) return Failed("the collection does not form");
   RoughNetwork(world);
   Chains chains(cluster, {.keys = 16, .value_bytes = 60});
+  Chaos chaos(cluster, seconds(3));
+  CheckedRun run(cluster);
+  run.Add(chains);
   chains.Start();
-  Chaos chaos(cluster, seconds(4));
   if (world.random().Chance(1, 2)) chaos.Start();
-  (void)RunChecked(
-      cluster, [] { return false; }, milliseconds(300), nullptr);
+  (void)run.For(milliseconds(300));
 
   // One situation is this seed's own; the others come by chance.
-  std::vector<int> wanted = {
-      static_cast<int>(seed % static_cast<std::uint64_t>(kTransferSituations)),
-      static_cast<int>(world.random().Below(static_cast<std::uint64_t>(kTransferSituations)))};
-  for (int number : wanted) {
-    const Situation situation = At(number);
-    for (int attempt = 0; attempt < 6; ++attempt) {
-      const auto move = PickMove(cluster);
-      if (!move) {
-        out.failure = RunChecked(
-            cluster, [] { return false; }, milliseconds(200), nullptr);
-        if (!out.failure.empty()) return out;
-        continue;
-      }
-      Order(cluster, *move);
-      // Something else moves the other way at the same time.
-      if (const auto other = PickMove(cluster); other && other->bucket != move->bucket)
-        Order(cluster, *other);
-      bool reached = false;
-      out.failure = RunChecked(
-          cluster,
-          [&] {
-            return situation.after ? After(cluster, situation.step, *move)
-                                   : Before(cluster, situation.step, *move);
-          },
-          seconds(3), &reached);
-      if (!out.failure.empty()) return out;
-      if (!reached) continue;
-      const auto victim = cluster.LeaderOf(situation.source_dies ? move->source : move->target);
-      if (!victim) continue;
-      chaos.Kill(*victim);
-      out.reached.push_back(number);
-      break;
+  const auto all = static_cast<std::uint64_t>(kTransferSituations);
+  for (const std::uint64_t number : {seed % all, world.random().Below(all)}) {
+    const Situation situation = At(static_cast<int>(number));
+    bool reached = false;
+    for (int attempt = 0; attempt < 6 && !reached; ++attempt) {
+      if (!Reach(cluster, run, chaos, situation, &reached)) return Failed(run.failure());
     }
-    out.failure = RunChecked(
-        cluster, [] { return false; }, milliseconds(500 + world.random().Below(2000)), nullptr);
-    if (!out.failure.empty()) return out;
+    if (reached) out.reached.push_back(static_cast<int>(number));
+    if (!Unlock(cluster)) return Failed("settings cannot be applied");
+    if (!run.For(milliseconds(500 + world.random().Below(2000)))) return Failed(run.failure());
   }
   chaos.Stop();
-  out.failure = Conclude(cluster, chains);
+  (void)run.Conclude();
+  out.failure = run.failure();
   out.trace = world.trace();
   out.acknowledged = chains.acknowledged();
   std::ostringstream summary;

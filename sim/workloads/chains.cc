@@ -6,6 +6,28 @@
 
 namespace etalon::sim {
 
+namespace {
+
+bool Answered(const v1::ClientResponse& response) {
+  return response.status().code() == 0 && response.call().status().code() == 0;
+}
+
+// The number in the record that a `get` found; 0: there is none.
+std::optional<std::uint64_t> NumberIn(const v1::ClientResponse& response) {
+  v1::GetResult result;
+  if (!Answered(response) || !result.ParseFromString(response.call().result())) return std::nullopt;
+  return result.found() ? std::stoull(result.value()) : 0;
+}
+
+v1::GetArgs GetArgs(const char* space, const std::string& key) {
+  v1::GetArgs args;
+  args.set_space(space);
+  args.set_key(key);
+  return args;
+}
+
+}  // namespace
+
 Chains::Chains(Cluster& cluster, Options options) : cluster_(cluster), options_(options) {
   for (int i = 0; i < options_.keys; ++i) {
     Key key;
@@ -15,20 +37,18 @@ Chains::Chains(Cluster& cluster, Options options) : cluster_(cluster), options_(
 }
 
 void Chains::Start() {
-  for (std::size_t i = 0; i < keys_.size(); ++i) Later(i);
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    Later(i, &Chains::Next);
+    for (int r = 0; r < options_.readers; ++r) Later(i, &Chains::NextReader);
+  }
 }
 
-void Chains::Later(std::size_t i) {
+void Chains::Later(std::size_t i, void (Chains::*work)(std::size_t)) {
   if (stopping_) return;
   Random& random = cluster_.world().random();
-  cluster_.world().After(random.Between(Duration::zero(), options_.pause), [this, i] {
-    if (!stopping_) Next(i);
+  cluster_.world().After(random.Between(Duration::zero(), options_.pause), [this, i, work] {
+    if (!stopping_) (this->*work)(i);
   });
-}
-
-NodeName Chains::Router() {
-  const auto n = static_cast<std::uint64_t>(cluster_.options().routers);
-  return Cluster::RouterName(static_cast<int>(cluster_.world().random().Below(n)));
 }
 
 // The number comes first, so that it can be read back; the rest makes the record as long as wished.
@@ -52,15 +72,19 @@ v1::ClientRequest Chains::Request(const Key& key, const std::string& function,
   return request;
 }
 
-void Chains::Fail(const Key& key, const std::string& what) {
-  failures_.push_back(key.name + ": " + what);
+v1::ClientRequest Chains::GetRequest(const Key& key, const char* space) const {
+  return Request(key, "get", GetArgs(space, key.name).SerializeAsString());
 }
+
+const char* Chains::AnySpace() { return cluster_.world().random().Chance(1, 2) ? "other" : "rows"; }
+
+void Chains::FailKey(const Key& key, const std::string& what) { Fail(key.name + ": " + what); }
 
 void Chains::Next(std::size_t i) {
   // After an unknown outcome only a read tells where the chain stands; now and then one checks a
   // certain one.
   if (!keys_[i].certain || cluster_.world().random().Chance(1, 4)) {
-    Read(i);
+    Look(i);
   } else {
     Write(i);
   }
@@ -92,90 +116,140 @@ void Chains::Write(std::size_t i) {
   request.mutable_call()->mutable_request()->set_sequence(++sequence_);
   ++under_way_;
   cluster_.Client(
-      Router(), std::move(request), [this, i, number](const v1::ClientResponse& response) {
+      cluster_.AnyRouter(), std::move(request),
+      [this, i, number](const v1::ClientResponse& response) {
         --under_way_;
         Key& k = keys_[i];
         const Status status =
             FromProto(response.status().code() != 0 ? response.status() : response.call().status());
         if (status.ok()) {
           k.acked = number;
+          k.seen = std::max(k.seen, number);
+          k.open = false;
           ++acknowledged_;
         } else if (status.reason() == Reason::kConditionFailed) {
-          Fail(k, "write " + std::to_string(number) + " expected " + std::to_string(k.acked) +
-                      ": it was applied twice, or an acknowledged write was lost");
+          k.certain = false;
+          if (!k.open) {
+            FailKey(k, "write " + std::to_string(number) + " expected " + std::to_string(k.acked) +
+                           ": it was applied twice, or an acknowledged write was lost");
+          }
         } else {
           k.certain = false;
+          k.open = true;
           ++unknown_;
         }
         cluster_.world().Mix(number);
-        Later(i);
+        Later(i, &Chains::Next);
       });
 }
 
+// The writer itself reads: after that it knows what the chain holds.
+void Chains::Look(std::size_t i) {
+  ++under_way_;
+  cluster_.Client(cluster_.AnyRouter(), GetRequest(keys_[i], AnySpace()),
+                  [this, i](const v1::ClientResponse& response) {
+                    --under_way_;
+                    if (const auto number = NumberIn(response)) Found(keys_[i], *number);
+                    Later(i, &Chains::Next);
+                  });
+}
+
+void Chains::Found(Key& key, std::uint64_t number) {
+  ++reads_;
+  if (number < key.acked) {
+    FailKey(key, "read " + std::to_string(number) + " after " + std::to_string(key.acked) +
+                     " was acknowledged");
+  } else if (number > key.attempted) {
+    FailKey(key, "read " + std::to_string(number) + ", which nobody wrote");
+  } else if (!key.open && number != key.acked) {
+    FailKey(key, "read " + std::to_string(number) + " instead of " + std::to_string(key.acked));
+  }
+  if (number > key.acked) key.open = false;
+  key.acked = number;
+  key.seen = std::max(key.seen, number);
+  key.certain = true;
+  cluster_.world().Mix(number);
+}
+
+void Chains::NextReader(std::size_t i) {
+  if (cluster_.world().random().Chance(1, 4)) {
+    Scan(i);
+  } else {
+    Read(i);
+  }
+}
+
+void Chains::Saw(Key& key, std::uint64_t floor, std::uint64_t number) {
+  ++reads_;
+  if (number < floor) {
+    FailKey(key, "a reader is told " + std::to_string(number) + " after somebody was told " +
+                     std::to_string(floor));
+  } else if (number > key.attempted) {
+    FailKey(key, "a reader is told " + std::to_string(number) + ", which nobody wrote");
+  }
+  key.seen = std::max(key.seen, number);
+  cluster_.world().Mix(number);
+}
+
 void Chains::Read(std::size_t i) {
-  Key& key = keys_[i];
-  const bool other = cluster_.world().random().Chance(1, 2);
-  v1::GetArgs args;
-  args.set_space(other ? "other" : "rows");
-  args.set_key(key.name);
+  ++under_way_;
+  cluster_.Client(cluster_.AnyRouter(), GetRequest(keys_[i], AnySpace()),
+                  [this, i, floor = keys_[i].seen](const v1::ClientResponse& response) {
+                    --under_way_;
+                    if (const auto number = NumberIn(response)) Saw(keys_[i], floor, *number);
+                    Later(i, &Chains::NextReader);
+                  });
+}
+
+// Both records, in one page of one snapshot.
+void Chains::Scan(std::size_t i) {
+  v1::ScanArgs args;
   ++under_way_;
   cluster_.Client(
-      Router(), Request(key, "get", args.SerializeAsString()),
-      [this, i](const v1::ClientResponse& response) {
+      cluster_.AnyRouter(), Request(keys_[i], "scan", args.SerializeAsString()),
+      [this, i, floor = keys_[i].seen](const v1::ClientResponse& response) {
         --under_way_;
-        Key& k = keys_[i];
-        v1::GetResult result;
-        if (response.status().code() == 0 && response.call().status().code() == 0 &&
-            result.ParseFromString(response.call().result())) {
-          const std::uint64_t number = result.found() ? std::stoull(result.value()) : 0;
-          ++reads_;
-          if (number < k.acked) {
-            Fail(k, "read " + std::to_string(number) + " after " + std::to_string(k.acked) +
-                        " was acknowledged");
-          } else if (number > k.attempted) {
-            Fail(k, "read " + std::to_string(number) + ", which nobody wrote");
-          } else if (k.certain && number != k.acked) {
-            Fail(k, "read " + std::to_string(number) + " instead of " + std::to_string(k.acked));
+        v1::ScanResult result;
+        if (Answered(response) && result.ParseFromString(response.call().result())) {
+          Key& key = keys_[i];
+          const int n = result.records_size();
+          if (n != 0 && (n != 2 || result.records(0).value() != result.records(1).value())) {
+            FailKey(key, "a scan found one record of a transaction without the other");
           }
-          k.acked = number;
-          k.certain = true;
-          cluster_.world().Mix(number);
+          Saw(key, floor, n == 0 ? 0 : std::stoull(result.records(0).value()));
         }
-        Later(i);
+        Later(i, &Chains::NextReader);
       });
 }
 
 bool Chains::Verify(Duration limit) {
-  auto left = std::make_shared<std::size_t>(0);
-  // An unknown write may still be on its way for as long as its deadline: it was waited for by
-  // idle().
   stopping_ = true;
-  for (const Key& key : keys_) {
-    for (const char* space : {"rows", "other"}) {
-      v1::GetArgs args;
-      args.set_space(space);
-      args.set_key(key.name);
-      ++*left;
-      cluster_.Client(
-          Router(), Request(key, "get", args.SerializeAsString()),
-          [this, &key, left](const v1::ClientResponse& response) {
-            --*left;
-            v1::GetResult result;
-            if (response.status().code() != 0 || response.call().status().code() != 0 ||
-                !result.ParseFromString(response.call().result())) {
-              return Fail(key, "cannot be read at the end: " +
-                                   FromProto(response.call().status()).ToString());
-            }
-            const std::uint64_t number = result.found() ? std::stoull(result.value()) : 0;
-            const bool good =
-                key.certain ? number == key.acked : number >= key.acked && number <= key.attempted;
-            if (!good)
-              Fail(key, "holds " + std::to_string(number) + " at the end, acknowledged is " +
-                            std::to_string(key.acked));
-          });
-    }
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    for (const char* space : {"rows", "other"}) Compare(i, space);
   }
-  return cluster_.world().RunUntil([&] { return *left == 0; }, limit) && failures_.empty();
+  return cluster_.world().RunUntil([&] { return idle(); }, limit) && failures().empty();
+}
+
+// The record as it is in the end. Whoever gets no answer at all asks again.
+void Chains::Compare(std::size_t i, const char* space) {
+  ++under_way_;
+  cluster_.Client(cluster_.AnyRouter(), GetRequest(keys_[i], space),
+                  [this, i, space](const v1::ClientResponse& response) {
+                    --under_way_;
+                    if (response.status().code() != 0) return Compare(i, space);
+                    Key& key = keys_[i];
+                    const auto number = NumberIn(response);
+                    if (!number) {
+                      return FailKey(key, "cannot be read at the end: " +
+                                              FromProto(response.call().status()).ToString());
+                    }
+                    const bool good = key.open ? *number >= key.acked && *number <= key.attempted
+                                               : *number == key.acked;
+                    if (!good) {
+                      FailKey(key, "holds " + std::to_string(*number) +
+                                       " at the end, acknowledged is " + std::to_string(key.acked));
+                    }
+                  });
 }
 
 }  // namespace etalon::sim

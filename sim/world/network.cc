@@ -40,8 +40,10 @@ SendResult Network::Send(const NodeName& from, const NodeName& to, Lane lane, st
   const std::uint64_t bound = options_.lane_bytes[static_cast<std::size_t>(lane)];
   if (under_way_[channel] + bytes.size() > bound) return SendResult::kFull;
   ++sent_;
-  if (random_.Chance(options_.duplicate_permille, 1000)) Carry(channel, bytes, false);
-  const bool lost = random_.Chance(options_.loss_permille, 1000) || Blocked(from, to);
+  const bool reliable = reliable_.count(from) != 0 || reliable_.count(to) != 0;
+  if (!reliable && random_.Chance(options_.duplicate_permille, 1000)) Carry(channel, bytes, false);
+  const bool lost =
+      (!reliable && random_.Chance(options_.loss_permille, 1000)) || Blocked(from, to);
   Carry(channel, std::move(bytes), lost);
   return SendResult::kQueued;
 }

@@ -45,6 +45,8 @@ class Network {
   void Isolate(const NodeName& node) { isolated_.insert(node); }
   void Join(const NodeName& node) { isolated_.erase(node); }
   void HealAll();
+  // A stream that does not break: what goes from it or to it is never lost nor doubled, only late.
+  void SetReliable(const NodeName& node) { reliable_.insert(node); }
 
   // Used by SimWorld and SimTransport.
   void Register(const NodeName& node, Events::Owner owner) { owners_[node] = owner; }
@@ -71,6 +73,7 @@ class Network {
   std::map<NodeName, Receiver> receivers_;
   std::set<std::pair<NodeName, NodeName>> cuts_;
   std::set<NodeName> isolated_;
+  std::set<NodeName> reliable_;
   std::map<Channel, std::uint64_t> under_way_;  // bytes
   std::map<Channel, SteadyTime> last_arrival_;
   std::uint64_t sent_ = 0;

@@ -81,6 +81,7 @@ bool SimWorld::RunUntil(const std::function<bool()>& done, Duration limit) {
   while (!done()) {
     const SteadyTime before = now();
     if (!events_.RunOne(end)) return false;
+    if (observer_) observer_();
     if (now() != before) {
       at_once_ = 0;
     } else {
@@ -91,9 +92,7 @@ bool SimWorld::RunUntil(const std::function<bool()>& done, Duration limit) {
 }
 
 void SimWorld::RunFor(Duration duration) {
-  const SteadyTime end = now() + duration;
-  while (events_.RunOne(end)) {
-  }
+  (void)RunUntil([] { return false; }, duration);
 }
 
 }  // namespace etalon::sim

@@ -60,6 +60,9 @@ class SimWorld {
   bool RunUntil(const std::function<bool()>& done, Duration limit);
   void RunFor(Duration duration);
 
+  // Asked after each event, before `done` is.
+  void SetObserver(std::function<void()> observer) { observer_ = std::move(observer); }
+
   // Mixes something that must be equal in equal runs.
   void Mix(std::uint64_t value) { events_.Mix(value); }
   std::uint64_t trace() const { return events_.trace(); }
@@ -84,6 +87,7 @@ class SimWorld {
   Random random_;
   Network net_;
   std::map<NodeName, Node> nodes_;
+  std::function<void()> observer_;
   bool echo_ = false;
 
   static constexpr std::uint64_t kSpinning = 1'000'000;
