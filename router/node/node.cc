@@ -12,6 +12,7 @@ namespace etalon::router {
 namespace {
 
 constexpr Duration kHousekeeping = std::chrono::seconds(1);
+constexpr std::size_t kToldDoubled = 64;  // buckets, in one housekeeping
 constexpr Duration kFetchGap = std::chrono::milliseconds(200);
 constexpr Duration kAskOwnersGap = std::chrono::milliseconds(50);
 
@@ -94,6 +95,7 @@ void Node::Dispatch(const NodeName& from, v1::NodeMessage message) {
     case v1::NodeMessage::kFetchTopology:
     case v1::NodeMessage::kClientReply:
     case v1::NodeMessage::kPing:
+    case v1::NodeMessage::kSuspicion:
     case v1::NodeMessage::BODY_NOT_SET:
       return;  // not for routers
   }
@@ -182,6 +184,7 @@ void Node::Housekeep() {
       TakeFeed(shard, it->second, it->second.Refresh(now(), env_.random));
     }
   }
+  TellDoubled();
   troubles_.Forget(now());
   const bool all_heard = std::all_of(feeds_.begin(), feeds_.end(), [](const auto& feed) {
     return feed.second.state() == Feed::State::kLive;
@@ -190,6 +193,23 @@ void Node::Housekeep() {
     lost_since_.reset();
   } else if (!lost_since_) {
     lost_since_ = now();
+  }
+}
+
+// The shard that has a bucket at the lower epoch cannot know of the newer owner by itself.
+void Node::TellDoubled() {
+  std::size_t told = 0;
+  for (const auto& [bucket, shard] : ownership_->claims().Doubled(now())) {
+    const auto owner = ownership_->table().At(bucket);
+    const auto leader = Leader(shard);
+    if (!owner || owner->shard == shard || !leader) continue;
+    if (++told > kToldDoubled) return;
+    v1::NodeMessage message;
+    v1::Suspicion& suspicion = *message.mutable_suspicion();
+    suspicion.set_shard(shard.value());
+    suspicion.set_peer(owner->shard.value());
+    *suspicion.mutable_bucket() = ToProto(BucketId{ownership_->table().level(), bucket});
+    (void)Send(*leader, std::move(message));  // said again as long as it stands
   }
 }
 

@@ -100,6 +100,7 @@ class Node final : private Host {
   void Arm();
   void OnTimer();
   void Housekeep();
+  void TellDoubled();
   void CheckReady();
   void CheckStopped();
   void TakeHealth(Health::Output output);

@@ -274,6 +274,13 @@ TEST(RouterNode, ADoubledBucketIsAlertedAndClears) {
   c.world.RunFor(seconds(4));
   EXPECT_TRUE(c.HasAlert("DOUBLED_BUCKETS"));
   EXPECT_EQ(c.Info().status(), 3u);
+  ASSERT_TRUE(c.world.RunUntil([&] { return !c.leader(1).suspicions().empty(); }, seconds(2)))
+      << "the shard of the lower epoch is told";
+  const v1::Suspicion& told = c.leader(1).suspicions().front();
+  EXPECT_EQ(told.shard(), kS1.value());
+  EXPECT_EQ(told.peer(), kS0.value());
+  EXPECT_EQ(told.bucket().number(), 0u);
+  EXPECT_TRUE(c.leader(0).suspicions().empty());
   c.shard(1).Leave(0, kS0, 4);
   c.world.RunFor(milliseconds(50));
   EXPECT_FALSE(c.HasAlert("DOUBLED_BUCKETS"));

@@ -257,6 +257,10 @@ void FakeReplica::OnMessage(const NodeName& from, const std::string& bytes) {
     *out.mutable_topology() = *topology;
     return Send(from, std::move(out));
   }
+  if (message.has_suspicion()) {
+    suspicions_.push_back(message.suspicion());
+    return;
+  }
   if (message.has_map_run()) {
     if (mute_calls) return;
     *out.mutable_map_run_reply() = Run(message.map_run());

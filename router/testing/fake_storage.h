@@ -75,6 +75,7 @@ class FakeReplica {
   const std::vector<Seen>& calls() const { return calls_; }
   std::size_t subscriptions() const { return subscriptions_; }
   std::size_t fetches() const { return fetches_; }
+  const std::vector<v1::Suspicion>& suspicions() const { return suspicions_; }
   void ForgetCalls() { calls_.clear(); }
 
   // Script.
@@ -115,6 +116,7 @@ class FakeReplica {
   std::size_t frames_ = 0;
   std::size_t subscriptions_ = 0;
   std::size_t fetches_ = 0;
+  std::vector<v1::Suspicion> suspicions_;
 };
 
 }  // namespace etalon::router::testing

@@ -28,30 +28,42 @@ void ForEachPart(const bucket::StateMachine& state, std::uint32_t number, std::u
     f(static_cast<std::uint32_t>(b));
 }
 
-}  // namespace
-
-std::string CheckLeaders(Cluster& cluster) {
-  const std::uint8_t level = FinestLevel(cluster);
-  std::map<std::uint32_t, NodeName> owner;
-  std::map<int, NodeName> leaders;
-  std::string violated;
+template <typename F>
+void ForEachLease(Cluster& cluster, F&& f) {
   for (const NodeName& name : cluster.storages()) {
     storage::Node* node = cluster.storage(name);
     if (node == nullptr || node->shard() == nullptr || !node->shard()->is_leader()) continue;
-    if (!node->shard()->replica().HasLease()) continue;
+    if (node->shard()->replica().HasLease()) f(name, *node->shard());
+  }
+}
+
+}  // namespace
+
+std::string CheckLeases(Cluster& cluster) {
+  std::map<int, NodeName> leaders;
+  std::string violated;
+  ForEachLease(cluster, [&](const NodeName& name, const storage::Shard&) {
     const auto [first, alone] = leaders.emplace(cluster.ShardOf(name), name);
-    if (!alone) return first->second + " and " + name + " lead one shard, both with a lease";
-    const auto& state = node->shard()->state();
-    for (const auto& [number, row] : state.rows()) {
+    if (!alone) violated = first->second + " and " + name + " lead one shard, both with a lease";
+  });
+  return violated;
+}
+
+std::string CheckOwners(Cluster& cluster) {
+  const std::uint8_t level = FinestLevel(cluster);
+  std::map<std::uint32_t, NodeName> owner;
+  std::string violated;
+  ForEachLease(cluster, [&](const NodeName& name, const storage::Shard& shard) {
+    for (const auto& [number, row] : shard.state().rows()) {
       if (!bucket::IsWritable(row.status)) continue;
-      ForEachPart(state, number, level, [&](std::uint32_t part) {
+      ForEachPart(shard.state(), number, level, [&](std::uint32_t part) {
         auto [it, fresh] = owner.emplace(part, name);
         if (!fresh)
           violated =
               "bucket " + std::to_string(part) + " is writable on " + it->second + " and " + name;
       });
     }
-  }
+  });
   return violated;
 }
 

@@ -7,9 +7,11 @@
 
 namespace etalon::sim {
 
-// At every instant: no shard has two leaders with a lease, and no bucket is writable on two of
-// those. Returns what is violated; empty: nothing.
-std::string CheckLeaders(Cluster& cluster);
+// At every instant: no shard has two leaders with a lease. What is violated; empty: nothing.
+std::string CheckLeases(Cluster& cluster);
+
+// While majorities keep their disks: no bucket is writable on two leaders with a lease.
+std::string CheckOwners(Cluster& cluster);
 
 // While majorities keep their disks, no leader may find that a bucket is lost or doubled, or that a
 // peer contradicts a transfer. The alert that says otherwise; empty: none.

@@ -39,8 +39,10 @@ void CheckedRun::CheckNow() {
   for (const Workload* workload : workloads_) {
     if (!workload->failures().empty()) Fail(workload->failures().front());
   }
-  if (std::string why = CheckLeaders(cluster_); !why.empty()) Fail(std::move(why));
-  if (disks_ == Disks::kLossy || cluster_.world().now() < next_alarms_) return;
+  if (std::string why = CheckLeases(cluster_); !why.empty()) Fail(std::move(why));
+  if (disks_ == Disks::kLossy) return;
+  if (std::string why = CheckOwners(cluster_); !why.empty()) Fail(std::move(why));
+  if (cluster_.world().now() < next_alarms_) return;
   next_alarms_ = cluster_.world().now() + kAlarmsEvery;
   if (std::string why = CheckAlarms(cluster_); !why.empty()) Fail(std::move(why));
 }

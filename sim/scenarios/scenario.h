@@ -42,6 +42,8 @@ std::string SplitSituation(int number);
 Outcome RunSplit(std::uint64_t seed, bool verbose);
 Outcome RunRebalance(std::uint64_t seed, bool verbose);
 Outcome RunMoney(std::uint64_t seed, bool verbose);
+Outcome RunRetire(std::uint64_t seed, bool verbose);
+Outcome RunRecover(std::uint64_t seed, bool verbose);
 Outcome RunProperty(std::uint64_t seed, bool verbose);
 
 }  // namespace etalon::sim

@@ -12,6 +12,9 @@ const std::vector<Scenario>& Scenarios() {
        RunRebalance},
       {"money", "transfers between accounts while their buckets move and everything fails", 20, 0,
        nullptr, RunMoney},
+      {"retire", "a shard is drained, retires and is deleted", 5, 0, nullptr, RunRetire},
+      {"recover", "a shard goes on after the loss of a majority's disks; quarantine", 5, 0, nullptr,
+       RunRecover},
       {"property", "twelve rounds of moves, splits and doublings; 4,096 keys", 2, 0, nullptr,
        RunProperty},
   };

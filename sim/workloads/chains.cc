@@ -37,6 +37,7 @@ Chains::Chains(Cluster& cluster, Options options) : cluster_(cluster), options_(
 }
 
 void Chains::Start() {
+  stopping_ = false;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     Later(i, &Chains::Next);
     for (int r = 0; r < options_.readers; ++r) Later(i, &Chains::NextReader);

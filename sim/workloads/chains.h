@@ -50,7 +50,7 @@ class Chains final : public Workload {
   void NextReader(std::size_t i);
   void Scan(std::size_t i);
   void Compare(std::size_t i, const char* space);
-  // Now and then `work` for key i.
+  // Now and then `work` for key i, until clients are told to stop.
   void Later(std::size_t i, void (Chains::*work)(std::size_t));
   // What the writer found itself.
   void Found(Key& key, std::uint64_t number);

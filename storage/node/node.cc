@@ -336,6 +336,10 @@ void Node::OnMessage(const NodeName& from, Lane, std::string_view bytes) {
       return OnMapRun(from, message.map_run());
     case v1::NodeMessage::kPing:
       return OnPing(from, message.ping());
+    case v1::NodeMessage::kSuspicion:
+      if (shard_ && message.suspicion().shard() == identity_.shard.value())
+        shard_->OnSuspicion(message.suspicion());
+      return;
     case v1::NodeMessage::kFetchTopology:
       return OnFetchTopology(from, message.fetch_topology());
     case v1::NodeMessage::kTopology:

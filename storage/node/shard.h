@@ -79,6 +79,7 @@ class Shard final : private consensus::Replica::Owner,
   void OnRaft(const NodeName& from, const v1::RaftMessage& message);
   void OnTransfer(const NodeName& from, const v1::TransferMessage& message);
   void OnBalance(const NodeName& from, const v1::BalanceMessage& message);
+  void OnSuspicion(const v1::Suspicion& suspicion);
   void OnSubscribe(const NodeName& from, const v1::FeedSubscribe& request);
 
   // ---- changes; each `done` is called once ----

@@ -93,6 +93,14 @@ void Shard::OnTransfer(const NodeName& from, const v1::TransferMessage& message)
   });
 }
 
+void Shard::OnSuspicion(const v1::Suspicion& suspicion) {
+  const ShardUid peer(suspicion.peer());
+  if (!is_leader() || !transfer::IsKnown(state().topology(), peer)) return;
+  const BucketId bucket = FromProto(suspicion.bucket());
+  if (!placement::CheckBucket(bucket, state().bucket_count()).ok()) return;
+  StepTransfer(Machine::kSource, {replica_->HasLease(), transfer::Suspicion{peer, bucket}});
+}
+
 void Shard::OnBalance(const NodeName& from, const v1::BalanceMessage& message) {
   if (!formed() || message.to_shard() != identity_.shard.value()) return;
   const ShardUid peer(message.from_shard());
