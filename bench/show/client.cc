@@ -99,12 +99,17 @@ void Client::Send(const std::shared_ptr<Call>& call) {
   const auto left = call->deadline - SteadyClock::now();
   if (left <= Duration::zero())
     return call->done(DeadlineExceeded("the deadline passed while the call was sent again"), "");
-  rpc::RouterPipe& pipe = *pipes_[turn_++ % pipes_.size()];
-  const Status refused =
-      pipe.Call(call->message, left, [this, call](const Status& status, const std::string& result) {
-        Finish(call, status, result);
-      });
-  if (!refused.ok()) Finish(call, refused, "");
+  // A router that is being rolled refuses at once; the next one takes the call.
+  const std::uint64_t first = turn_++;
+  Status refused;
+  for (std::size_t i = 0; i < pipes_.size(); ++i) {
+    refused = pipes_[(first + i) % pipes_.size()]->Call(
+        call->message, left, [this, call](const Status& status, const std::string& result) {
+          Finish(call, status, result);
+        });
+    if (refused.ok()) return;
+  }
+  Finish(call, refused, "");
 }
 
 void Client::Finish(const std::shared_ptr<Call>& call, const Status& status,
@@ -114,11 +119,25 @@ void Client::Finish(const std::shared_ptr<Call>& call, const Status& status,
     lock.unlock();
     return call->done(status, result);
   }
-  ++resent_;
+  std::string why(CodeName(status.code()));
+  if (status.reason() != Reason::kNone) why.append("/").append(ReasonName(status.reason()));
+  ++resent_[why];
   const Duration wait = random_.Between(call->wait / 2, call->wait);
   call->wait = std::min<Duration>(call->wait * 2, std::chrono::milliseconds(500));
   delayed_.push_back({SteadyClock::now() + wait, call});
   wake_.notify_all();
+}
+
+std::string Client::Resent() const {
+  std::lock_guard lock(mutex_);
+  std::uint64_t all = 0;
+  std::string reasons;
+  for (const auto& [why, times] : resent_) {
+    all += times;
+    reasons.append(reasons.empty() ? "" : ", ").append(why).append(" ").append(
+        std::to_string(times));
+  }
+  return std::to_string(all) + (all == 0 ? "" : " (" + reasons + ")");
 }
 
 void Client::ResendLoop() {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,7 +35,8 @@ class Client {
   Result<v1::GetResult> GetNow(const std::string& source, const std::string& space,
                                const std::string& key);
 
-  std::uint64_t resent() const { return resent_; }
+  // How many calls were sent again, and for what: "12 (UNAVAILABLE/NON_MASTER 12)".
+  std::string Resent() const;
 
  private:
   struct Call;
@@ -52,11 +54,11 @@ class Client {
   std::vector<std::unique_ptr<rpc::RouterPipe>> pipes_;
   std::atomic<std::uint64_t> turn_{0};
   std::atomic<std::uint64_t> sequence_{0};
-  std::atomic<std::uint64_t> resent_{0};
   const std::uint64_t id_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
+  std::map<std::string, std::uint64_t> resent_;  // by code and reason
   std::vector<Delayed> delayed_;
   Random random_;
   bool stopping_ = false;

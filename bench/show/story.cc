@@ -176,7 +176,7 @@ bool Story::Run() {
   load_->Stop();
   figures_.push_back(fmt::format(
       "{} calls of the load, {} acknowledged writes, {} errors, {} sent again by the client",
-      load_->calls(), load_->acknowledged(), load_->errors(), client_->resent()));
+      load_->calls(), load_->acknowledged(), load_->errors(), client_->Resent()));
   screen_.Line("\n* The load stops. " + figures_.back() + ".");
   if (load_->errors() > 0) Wrong("calls of the load failed, first: " + load_->first_error());
   return Verify();
