@@ -134,8 +134,10 @@ std::string Client::Resent() const {
   std::string reasons;
   for (const auto& [why, times] : resent_) {
     all += times;
-    reasons.append(reasons.empty() ? "" : ", ").append(why).append(" ").append(
-        std::to_string(times));
+    reasons.append(reasons.empty() ? "" : ", ")
+        .append(why)
+        .append(" ")
+        .append(std::to_string(times));
   }
   return std::to_string(all) + (all == 0 ? "" : " (" + reasons + ")");
 }

@@ -1,7 +1,6 @@
 #include "router/service/router_service.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "proto/wire.h"
@@ -28,11 +27,16 @@ milliseconds LimitOf(const grpc::CallbackServerContext& context, v1::ClientReque
   return rpc::TimeLeft(context);
 }
 
-template <class Response, class = void>
-struct HasStatus : std::false_type {};
+// What the RPC itself ends with: a failure goes into the response where that has a place for it.
 template <class Response>
-struct HasStatus<Response, std::void_t<decltype(std::declval<Response>().mutable_status())>>
-    : std::true_type {};
+Status StatusOfRpc(const Status& status, Response* response) {
+  if constexpr (requires { response->mutable_status(); }) {
+    if (!status.ok()) *response->mutable_status() = ToProto(status);
+    return OkStatus();
+  } else {
+    return status;
+  }
+}
 
 }  // namespace
 
@@ -59,13 +63,7 @@ grpc::ServerUnaryReactor* RouterService::Serve(grpc::CallbackServerContext* cont
   };
   return rpc::UnaryCall::Start(endpoint_, context, message, timeout,
                                [read, response](const Result<v1::NodeMessage>& reply) {
-                                 Status status = read(reply);
-                                 if constexpr (HasStatus<Response>::value) {
-                                   if (!status.ok()) *response->mutable_status() = ToProto(status);
-                                   return OkStatus();
-                                 } else {
-                                   return status;
-                                 }
+                                 return StatusOfRpc(read(reply), response);
                                });
 }
 

@@ -476,7 +476,8 @@ void Node::SendReply(const NodeName& to, v1::CallReply reply) {
 
 void Node::FlushReplies() {
   flush_scheduled_ = false;
-  for (auto& [to, frame] : std::exchange(replies_, {})) {
+  for (auto& waiting : std::exchange(replies_, {})) {
+    const NodeName& to = waiting.first;
     v1::ReplyFrame part;
     std::size_t bytes = 0;
     const auto send = [&] {
@@ -486,7 +487,7 @@ void Node::FlushReplies() {
       part.Clear();
       bytes = 0;
     };
-    for (std::string& reply : *frame.mutable_replies()) {
+    for (std::string& reply : *waiting.second.mutable_replies()) {
       if (bytes > 0 && bytes + reply.size() > kReplyFrameBytes) send();
       bytes += reply.size();
       part.add_replies(std::move(reply));
