@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "operator/manifest/yaml_documents.h"
 #include "operator/manifest/yaml_reader.h"
 
 namespace etalon::controller {
@@ -275,7 +276,7 @@ Manifest ParseManifest(std::string_view text) {
   }
   try {  // yaml-cpp throws
     std::vector<YAML::Node> found;
-    for (const YAML::Node& document : YAML::LoadAll(std::string(text))) {
+    for (const YAML::Node& document : LoadDocuments(std::string(text))) {
       if (!document.IsMap()) continue;
       const YAML::Node kind = document["kind"];
       if (kind.IsDefined() && kind.IsScalar() && kind.Scalar() == kKind) found.push_back(document);

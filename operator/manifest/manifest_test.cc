@@ -216,6 +216,7 @@ TEST(Manifest, WhatIsNoManifest) {
   EXPECT_THAT(ParseManifest("").errors,
               ElementsAre(HasSubstr("must hold one ShardedCollection, it holds 0")));
   EXPECT_THAT(ParseManifest("a: [").errors, ElementsAre(HasSubstr("is no YAML")));
+  EXPECT_THAT(ParseManifest(",").errors, ElementsAre(HasSubstr("or none that ends")));
   const std::string one = With("  shardNum: 1\n");
   EXPECT_THAT(ParseManifest(one + "---\n" + one).errors, ElementsAre(HasSubstr("it holds 2")));
   EXPECT_THAT(ParseManifest("kind: ShardedCollection\n").errors,
