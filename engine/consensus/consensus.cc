@@ -83,6 +83,7 @@ int raft_progress(const Node*, std::uint64_t, CProgress*);
 void raft_tick(Node*);
 void raft_campaign(Node*);
 void raft_resign(Node*);
+void raft_reelect(Node*);
 int raft_propose(Node*, View<char>, std::uint64_t* index, std::uint64_t* term);
 int raft_change(Node*, int kind, std::uint64_t member, View<char> context, std::uint64_t* index);
 int raft_apply_change(Node*, View<char>, CMembers*, View<char>* context);
@@ -324,6 +325,7 @@ bool Consensus::Transfer(MemberId to) { return raft_transfer(impl_->node, to.val
 bool Consensus::Read(std::uint64_t tag) { return raft_read(impl_->node, tag) == 0; }
 void Consensus::Campaign() { raft_campaign(impl_->node); }
 void Consensus::Resign() { raft_resign(impl_->node); }
+void Consensus::Reelect() { raft_reelect(impl_->node); }
 void Consensus::Unreachable(MemberId member) {
   raft_report(impl_->node, member.value(), kUnreachable);
 }

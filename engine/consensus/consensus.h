@@ -140,6 +140,9 @@ class Consensus {
   [[nodiscard]] bool Read(std::uint64_t tag);
   void Campaign();  // ignored while a vote is withheld
   void Resign();    // a leader leads no more
+  // A leader that has given up its lease begins a new term, past the silence of the voters; ignored
+  // while a hand-over is under way.
+  void Reelect();
   void Unreachable(MemberId member);
   void SnapshotDone(MemberId member,
                     bool arrived);  // exactly one for each kSnapshotMessage sent, however it ends

@@ -568,6 +568,29 @@ TEST(Consensus, IgnoresWhatIsNotForIt) {
   EXPECT_EQ(post.At(3).log.Last(), last);
 }
 
+TEST(Consensus, ALeaderBeginsANewTermPastTheSilence) {
+  Post post(3);
+  post.StartAll();
+  post.Elect(1);
+  const Term term = post.At(1).term();
+  post.At(2).c->Reelect();  // does not lead: ignored
+  EXPECT_EQ(post.At(2).term(), term);
+  ASSERT_TRUE(post.At(1).c->Transfer(MemberId(2)));
+  post.At(1).c->Reelect();  // hands over: ignored
+  EXPECT_TRUE(post.At(1).leads());
+  post.letters.clear();
+  for (int i = 0; i < 20 && post.At(1).c->GetStatus().transferee; ++i) {
+    post.At(1).Tick();
+    post.Carry(Post::Between({1, 3}));
+  }
+  ASSERT_TRUE(post.At(1).leads());
+  post.At(1).c->Reelect();
+  EXPECT_FALSE(post.At(1).leads());
+  post.Carry(Post::Between({1, 3}));  // 3 has heard from the leader just now
+  EXPECT_TRUE(post.At(1).leads());
+  EXPECT_EQ(post.At(1).term(), term.Next());
+}
+
 // A hand-over's message of an earlier term forces nothing.
 TEST(Consensus, ALateHandOverOfAnEarlierTermIsIgnored) {
   Post post(3);

@@ -171,13 +171,15 @@ bool Replica::ApplyTaken() {
         to_apply_.first(static_cast<std::size_t>(change - to_apply_.begin()) + (changes ? 1 : 0));
     if (changes && !change_) change_ = consensus_->ApplyMembers(group.back());
     if (const Status status = owner_.Apply(group, changes ? &*change_ : nullptr); !status.ok()) {
-      if (!std::exchange(blocked_, true)) {
+      blocked_ = true;
+      if (!std::exchange(refused_, true)) {
         env_.log.Warning("apply_refused",
                          {{"index", group.front().index.value()}, {"why", status.ToString()}});
       }
       consensus_->Resign();
       return false;
     }
+    refused_ = false;
     if (changes) {
       members_ = std::move(change_->members);
       std::erase_if(heard_, [this](const auto& heard) { return !IsMember(heard.first); });
@@ -239,6 +241,8 @@ void Replica::Tick() {
     consensus_->Tick();
     if (++ticks_ % options_.heartbeat_ticks == 0 && !lease_.given_up()) (void)StartRound();
   }
+  // After a hand-over that failed: only a new term has a lease again.
+  if (Leads() && lease_.given_up() && !handover_ && !status().transferee) consensus_->Reelect();
   ObserveLease();
   reads_.Expire(now);
   WatchSnapshots(now);

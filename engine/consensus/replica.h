@@ -131,7 +131,7 @@ class Replica {
   Result<Proposed> Remove(MemberId member, std::string_view context);
 
   // done(OK): `to` leads. Proposals are refused meanwhile. There is no lease any more in this term,
-  // whatever comes of it.
+  // whatever comes of it; after a failure the leader soon begins a new one, if it still leads.
   void TransferLeadership(MemberId to, Deadline deadline, UniqueFunction<void(Status)> done);
   // The voter that is nearest to this leader's log; nullopt: nobody that would do, or not the
   // leader.
@@ -232,6 +232,7 @@ class Replica {
   std::span<const Entry> to_apply_;
   std::optional<MembersChange> change_;  // of a group that the owner refused
   bool blocked_ = false;
+  bool refused_ = false;  // by Apply, as was logged
 
   std::uint64_t next_tag_ = 1;
   ReadQueue reads_;

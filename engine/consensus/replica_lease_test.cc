@@ -91,42 +91,80 @@ TEST(ReplicaLease, ARestartedVoterIsSilentAtFirst) {
   }
 }
 
-// The message that asks the successor to campaign comes when the hand-over has long failed.
-TEST(ReplicaLease, IsGivenUpByAHandOverEvenIfItFails) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    SCOPED_TRACE(seed);
-    SimShard shard(seed);
+// A hand-over to a replica that stands for a while: the message that asks it to campaign waits.
+struct LateHandOver {
+  explicit LateHandOver(std::uint64_t seed, Duration stands) : shard(seed) {
     shard.Form(3);
     shard.WriteSome(30);
-    SimNode& leader = shard.WaitForLeader();
-    SimNode& to = shard.At(leader.id() == MemberId(1) ? 2 : 1);
+    leader = &shard.WaitForLeader();
+    to = &shard.At(leader->id() == MemberId(1) ? 2 : 1);
+    third = &shard.At(6 - leader->id().value() - to->id().value());
     // So that the message leaves at once.
-    ASSERT_TRUE(shard.RunUntil(
-        [&] { return leader.replica().GetProgress(to.id())->matched == leader.log().Last(); }));
-    SimNode& third = shard.At(6 - leader.id().value() - to.id().value());
-    std::optional<Status> answer;
-    leader.replica().TransferLeadership(to.id(), Deadline::Never(),
-                                        [&](Status s) { answer = std::move(s); });
-    const SteadyTime wakes = shard.world.now() + seconds(3);
-    shard.world.Pause(to.name(), seconds(3));  // what comes to it waits
-    ASSERT_TRUE(shard.RunUntil([&] { return answer.has_value(); }, seconds(2)));
-    ASSERT_FALSE(answer->ok());
-    // It leads on, but writes nothing: the successor's log is as good as any.
-    shard.world.RunFor(wakes - milliseconds(1) - shard.world.now());
-    ASSERT_TRUE(leader.leads());
+    EXPECT_TRUE(shard.RunUntil(
+        [&] { return leader->replica().GetProgress(to->id())->matched == leader->log().Last(); }));
+    term = leader->replica().status().term;
+    leader->replica().TransferLeadership(to->id(), Deadline::Never(),
+                                         [this](Status s) { answer = std::move(s); });
+    wakes = shard.world.now() + stands;
+    shard.world.Pause(to->name(), stands);
+  }
+
+  SimShard shard;
+  SimNode* leader = nullptr;
+  SimNode* to = nullptr;
+  SimNode* third = nullptr;
+  Term term;
+  SteadyTime wakes;
+  std::optional<Status> answer;
+};
+
+TEST(ReplicaLease, IsGivenUpWhileAHandOverIsUnderWay) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    LateHandOver s(seed, milliseconds(300));
     // Shortly before the successor wakes up, nothing reaches the leader any more.
-    shard.world.net().CutOneWay(to.name(), leader.name());
-    shard.world.net().CutOneWay(third.name(), leader.name());
-    shard.Every(
+    s.shard.world.RunFor(s.wakes - milliseconds(1) - s.shard.world.now());
+    ASSERT_TRUE(s.leader->leads());
+    s.shard.world.net().CutOneWay(s.to->name(), s.leader->name());
+    s.shard.world.net().CutOneWay(s.third->name(), s.leader->name());
+    s.shard.Every(
         [&] {
-          if (to.leads()) to.Write();
-          leader.Read();
+          if (s.to->leads()) s.to->Write();
+          s.leader->Read();
           return false;
         },
-        milliseconds(400));
-    EXPECT_TRUE(to.leads());
-    EXPECT_TRUE(leader.leads());  // it does not know better
-    EXPECT_EQ(shard.truth.stale, 0u);
+        milliseconds(150));
+    EXPECT_TRUE(s.to->leads());
+    EXPECT_TRUE(s.leader->leads());  // it does not know better
+    EXPECT_FALSE(s.answer.has_value());
+    EXPECT_EQ(s.shard.truth.stale, 0u);
+  }
+}
+
+// The message comes when the hand-over has long failed, and the leader has a lease in a new term.
+TEST(ReplicaLease, OfTheTermAfterAFailedHandOverStandsALateMessage) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    LateHandOver s(seed, seconds(3));
+    s.shard.world.RunFor(s.wakes - milliseconds(1) - s.shard.world.now());
+    ASSERT_TRUE(s.answer.has_value());
+    EXPECT_FALSE(s.answer->ok());
+    ASSERT_TRUE(s.leader->leads());
+    EXPECT_EQ(s.leader->replica().status().term, s.term.Next());
+    EXPECT_TRUE(s.leader->replica().HasLease());
+    s.shard.Every(
+        [&] {
+          for (SimNode* node : {s.leader, s.to, s.third}) {
+            if (node->leads()) node->Write();
+          }
+          s.leader->Read();
+          return false;
+        },
+        seconds(2));
+    EXPECT_TRUE(s.leader->leads());
+    EXPECT_EQ(s.leader->replica().status().term, s.term.Next());
+    EXPECT_TRUE(s.leader->replica().HasLease());
+    EXPECT_EQ(s.shard.truth.stale, 0u);
   }
 }
 

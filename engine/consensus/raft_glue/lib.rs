@@ -338,6 +338,21 @@ pub extern "C" fn raft_resign(n: &mut Node) {
         n.raw.raft.become_follower(term, 0);
     }
 }
+/// The leader begins a new term, past the silence of the voters, as the receiver of a hand-over does: for one that has
+/// given up its lease. Not while a hand-over is under way.
+#[no_mangle]
+pub extern "C" fn raft_reelect(n: &mut Node) {
+    if !n.is_leader() || n.raw.raft.lead_transferee.is_some() {
+        return;
+    }
+    raft_resign(n);
+    if n.must_not_campaign() {
+        return;
+    }
+    let mut m = Message { to: n.id, from: n.id, term: n.raw.raft.term, ..Default::default() };
+    m.set_msg_type(MessageType::MsgTimeoutNow);
+    let _ = n.raw.step(m);
+}
 /// 0 accepted, 1 not the leader, 2 leadership is being transferred, 3 too much uncommitted.
 #[no_mangle]
 pub extern "C" fn raft_propose(n: &mut Node, data: View<u8>, index: &mut u64, term: &mut u64) -> i32 {
