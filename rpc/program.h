@@ -18,8 +18,9 @@ namespace etalon::rpc {
 // Exit codes of etalon-storage and etalon-router.
 inline constexpr int kExitUsage = 2;  // flags, an address that cannot be had
 inline constexpr int kExitRefused =
-    3;  // the data directory is not this process's, is damaged or newer; nothing was wiped
-inline constexpr int kExitFailed = 4;  // it cannot go on
+    3;  // the data directory is not this process's, is in use or newer; nothing was wiped
+inline constexpr int kExitFailed = 4;    // it cannot go on
+inline constexpr int kExitDiskLost = 5;  // what is on the disk is damaged; nothing was wiped
 
 // SIGTERM and SIGINT, taken by a thread of its own: the first calls `stop` there, where it may
 // wait; the second ends the process at once. To be made before any other thread, since it blocks

@@ -36,6 +36,16 @@ int Refuse(const Status& status, int code) {
   return code;
 }
 
+// What the node said of its disk. Whoever supervises this process tells by the code that the disk
+// is to be replaced; people, by the sentence.
+int RefuseDisk(Status status, int code) {
+  if (status.reason() != Reason::kCorrupt) return Refuse(status, code);
+  const char* const verdict = "counts as lost";
+  if (status.message().find(verdict) == std::string::npos)
+    status = DataLoss(status.message() + "; this disk " + verdict);
+  return Refuse(status, rpc::kExitDiskLost);
+}
+
 Status Check(Flags* flags) {
   flags->node.collection = CollectionId(FromHex(flags->collection));
   flags->node.shard = ShardUid(FromHex(flags->shard));
@@ -69,17 +79,16 @@ int Serve(Flags flags, LogLevel level, rpc::Signals* signals) {
   rpc::GrpcTransport transport(endpoint, clock, Random(OsSeed()),
                                {flags.node.replica, rpc::GrpcTransport::kPeerPipe});
   int code = 0;
-  auto node = std::make_unique<storage::Node>(
-      Env{clock, loop, transport, **disk, Random(OsSeed()), log}, flags.node, *stores,
-      [&](const Status& status) {
-        code =
-            Refuse(status, status.code() == Code::kDataLoss ? rpc::kExitRefused : rpc::kExitFailed);
-        loop.Stop();
-      });
+  auto node =
+      std::make_unique<storage::Node>(Env{clock, loop, transport, **disk, Random(OsSeed()), log},
+                                      flags.node, *stores, [&](const Status& status) {
+                                        code = RefuseDisk(status, rpc::kExitFailed);
+                                        loop.Stop();
+                                      });
   endpoint->SetReceiver([&node](const NodeName& from, Lane lane, const std::string& bytes) {
     node->OnMessage(from, lane, bytes);
   });
-  if (Status status = node->Start(); !status.ok()) return Refuse(status, rpc::kExitRefused);
+  if (Status status = node->Start(); !status.ok()) return RefuseDisk(status, rpc::kExitRefused);
 
   storage::AdminService admin(endpoint, flags.node.collection);
   storage::PeerService peer(endpoint);

@@ -45,8 +45,8 @@ Status FromRocks(const rocksdb::Status& status, const std::string& dir) {
   if (status.IsCorruption() || status.IsNotFound() || status.IsPathNotFound() ||
       status.IsInvalidArgument()) {
     return DataLoss("the store in " + dir + " is damaged (" + status.ToString() +
-                    "): stop this replica, remove its disk and let it be built anew from the "
-                    "others of its shard");
+                    "): this disk counts as lost, the replica is to be built anew from the others "
+                    "of its shard");
   }
   return Internal("the store in " + dir + " cannot work with its files (" + status.ToString() +
                   "): look at the disk and start this replica again");
@@ -57,7 +57,23 @@ struct Database {
   std::string dir;
   std::unique_ptr<rocksdb::DB> db;
 
-  Status Convert(const rocksdb::Status& status) const { return FromRocks(status, dir); }
+  // Damage that was met once stands, whoever met it: a retry may find a copy of the block in
+  // memory.
+  Status Convert(const rocksdb::Status& status) const {
+    Status converted = FromRocks(status, dir);
+    if (converted.code() == Code::kDataLoss) {
+      const std::lock_guard lock(mutex);
+      if (damage.ok()) damage = converted;
+    }
+    return converted;
+  }
+  Status Damage() const {
+    const std::lock_guard lock(mutex);
+    return damage;
+  }
+
+  mutable std::mutex mutex;
+  mutable Status damage;
 
   Result<std::optional<std::string>> Get(const rocksdb::ReadOptions& options,
                                          std::string_view key) const {
@@ -293,7 +309,11 @@ class RocksDbStore final : public Store {
 
   Status Verify() override { return Convert(database_->db->VerifyChecksum()); }
 
-  Status Health() const override { return Convert(progress_->error()); }
+  Status Health() const override {
+    Status status = Convert(progress_->error());
+    Status damage = database_->Damage();
+    return damage.ok() ? status : damage;
+  }
 
  private:
   Status Convert(const rocksdb::Status& status) const { return database_->Convert(status); }

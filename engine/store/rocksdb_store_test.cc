@@ -103,7 +103,7 @@ TEST_F(RocksDbStoreTest, ADamagedTableIsDataLoss) {
   ASSERT_EQ(tables.size(), 1u);
   FlipByte(tables.front(), fs::file_size(tables.front()) / 3);
   ASSERT_TRUE(Reopen().ok());  // the index is whole: only a read finds it
-  ExpectDamaged(store_->Verify());
+  EXPECT_TRUE(store_->Health().ok());
   int lost = 0;
   for (int i = 0; i < 200; ++i) {
     const auto value = store_->Get("k" + std::to_string(i));
@@ -113,12 +113,19 @@ TEST_F(RocksDbStoreTest, ADamagedTableIsDataLoss) {
   }
   EXPECT_GT(lost, 0);
   EXPECT_LT(lost, 200);
+  ExpectDamaged(store_->Health());
+  ExpectDamaged(store_->Verify());
+
+  // An iterator's finding counts as well.
+  ASSERT_TRUE(Reopen().ok());
+  EXPECT_TRUE(store_->Health().ok());
   const auto snapshot = store_->NewSnapshot();
   const auto it = snapshot->NewIterator("", "");
   int seen = 0;
   for (; it->Valid(); it->Next()) ++seen;
   EXPECT_LT(seen, 200);
   ExpectDamaged(it->status());
+  ExpectDamaged(store_->Health());
 }
 
 TEST_F(RocksDbStoreTest, WhatIsMissingOrDamagedAtOpenIsDataLoss) {

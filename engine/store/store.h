@@ -92,7 +92,7 @@ class Store {
   virtual Status Verify() = 0;
 
   // What the next Write or Checkpoint would meet, without doing it: ok, or the last failure that is
-  // not healed yet.
+  // not healed yet. DATA_LOSS for good once any read, of a snapshot or iterator too, met damage.
   virtual Status Health() const = 0;
 };
 

@@ -142,7 +142,8 @@ Status PosixDisk::RunJob(const DiskJob& ops) {
     if (poisoned_) break;
     ETALON_RETURN_IF_ERROR(RunOp(op));
   }
-  if (poisoned_) return DataLoss("a sync failed earlier: what is on the disk is unknown");
+  if (poisoned_)
+    return DataLoss("a sync failed earlier: what is on the disk is unknown", Reason::kNone);
   return OkStatus();
 }
 
@@ -216,7 +217,7 @@ Status PosixDisk::Sync(const DiskOp& op) {
   if (::fdatasync(fd) == 0) return OkStatus();
   poisoned_ =
       true;  // the kernel may have dropped the pages: trying again would succeed and prove nothing
-  return DataLoss(ErrnoStatus(errno, "syncing " + op.path).message());
+  return DataLoss(ErrnoStatus(errno, "syncing " + op.path).message(), Reason::kNone);
 }
 
 Status PosixDisk::MakeDir(const std::string& path) {
@@ -234,7 +235,7 @@ Status PosixDisk::SyncDir(const std::string& path) {
   ETALON_ASSIGN_OR_RETURN(const Fd fd, OpenAt(path, O_RDONLY | O_DIRECTORY));
   if (::fsync(fd.get()) == 0) return OkStatus();
   poisoned_ = true;
-  return DataLoss(ErrnoStatus(errno, "syncing the directory " + path).message());
+  return DataLoss(ErrnoStatus(errno, "syncing the directory " + path).message(), Reason::kNone);
 }
 
 Result<int> PosixDisk::OpenForWrite(const std::string& path, bool make) {

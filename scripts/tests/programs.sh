@@ -68,11 +68,11 @@ printf '\x09' | dd of="$work/newer/IDENTITY" bs=1 seek=4 conv=notrunc 2>/dev/nul
 expect "a newer format" 3 "newer version" storage a1 c1 "$work/newer" "$at"
 cp -r "$work/disk" "$work/damaged"
 printf 'x' | dd of="$work/damaged/IDENTITY" bs=1 seek=20 conv=notrunc 2>/dev/null
-expect "a damaged identity" 3 "counts as lost" storage a1 c1 "$work/damaged" "$at"
+expect "a damaged identity" 5 "counts as lost" storage a1 c1 "$work/damaged" "$at"
 cp -r "$work/disk" "$work/half"
 rm "$work/half/IDENTITY"
 mkdir -p "$work/half/log"
-expect "a disk that lost its identity" 3 "no identity" storage a1 c1 "$work/half" "$at"
+expect "a disk that lost its identity" 5 "no identity" storage a1 c1 "$work/half" "$at"
 
 expect "ctl without a collection" 3 "endpoints.json" "$bin/etalonctl" --data "$work" status
 expect "ctl with a wrong command" 2 "" "$bin/etalonctl" frobnicate

@@ -13,7 +13,9 @@ namespace etalon::controller {
 namespace {
 
 constexpr char kNode[] = "local";
-constexpr int kExitRefused = 3;  // of etalon-storage: the data directory is not its own, or damaged
+// Exit codes of etalon-storage (rpc/program.h).
+constexpr int kExitRefused = 3;   // the data directory is not its own
+constexpr int kExitDiskLost = 5;  // the disk is damaged
 
 std::string AddressOf(std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); }
 
@@ -107,11 +109,12 @@ void LocalPlatform::NoteEnd(SteadyTime now, const ProcessRecord& record) {
   const std::string line = LastLine(records_.LogPath(record.name));
   life.last_words = (exit ? exit->words : std::string("it is gone")) +
                     (line.empty() ? "" : ", last said: " + line);
-  // The exit code says that the disk was refused; why, only the sentence tells
-  // (storage/node/identity.cc, node.cc).
-  const bool refused = record.kind == ProcessKind::kStorage && exit && exit->code == kExitRefused;
-  life.disk_lost = refused && line.find("counts as lost") != std::string::npos;
-  life.disk_foreign = refused && line.find("data directory belongs to") != std::string::npos;
+  const int code = record.kind == ProcessKind::kStorage && exit ? exit->code : 0;
+  life.disk_lost = code == kExitDiskLost;
+  // The code says that the disk was refused; why, only the sentence tells
+  // (storage/node/identity.cc).
+  life.disk_foreign =
+      code == kExitRefused && line.find("data directory belongs to") != std::string::npos;
   if (!life.backoff || now - life.started > options_.stable_after) {
     life.backoff.emplace(options_.first_restart, options_.last_restart);
   }

@@ -133,7 +133,7 @@ TEST_F(LocalPlatformTest, OneThatEndsWaitsLongerAndLonger) {
 TEST_F(LocalPlatformTest, ALostDiskIsReplaced) {
   Program(
       "mkdir -p \"$8\"; echo x: the log is gone but the store is not: this disk counts as lost "
-      ">&2; exit 3");
+      ">&2; exit 5");
   Open();
   std::filesystem::create_directories(Disk());
   ASSERT_TRUE(Start().ok());
