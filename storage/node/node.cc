@@ -236,10 +236,8 @@ void Node::Recover(const v1::RecoverRequest& request, UniqueFunction<void(Status
                                 ToHex(identity_.shard.value()) + ", disk " +
                                 ToHex(identity_.member.value())));
   }
-  if (shard_->is_leader() && shard_->replica().HasLease()) {
-    return done(FailedPrecondition(
-        Reason::kNone, "this shard has a leader and a majority: there is nothing to recover"));
-  }
+  // A follower that went on alone while the others have a majority would make two shards of one.
+  if (Status may = shard_->MajorityIsLost(); !may.ok()) return done(may);
   busy_ = true;
   env_.log.Warning("recover_alone", {{"term_above", request.term_above()}});
   const auto raft = shard_->replica().status();

@@ -11,6 +11,10 @@ namespace etalon::storage {
 
 namespace {
 
+constexpr Duration kHealEvery = std::chrono::seconds(1);
+// Voters without a leader ask each other for votes more often than that.
+constexpr Duration kMajorityIsLostAfter = std::chrono::seconds(5);
+
 consensus::Members MembersOf(const std::vector<v1::MemberInfo>& infos) {
   consensus::Members out;
   for (const auto& info : infos)
@@ -157,6 +161,29 @@ Status Shard::NotLeader() const {
                      std::move(hint));
 }
 
+Status Shard::MajorityIsLost() const {
+  if (raft_.leader) {
+    const NodeName leader = leader_name();
+    return FailedPrecondition(Reason::kNone, "this shard has a leader (" +
+                                                 (leader.empty() ? "not known by name" : leader) +
+                                                 "): there is nothing to recover");
+  }
+  std::size_t voters = 0;
+  std::size_t heard = 0;
+  for (const v1::MemberInfo& member : state().members()) {
+    if (member.learner()) continue;
+    ++voters;
+    const auto it = heard_.find(MemberId(member.member()));
+    heard += member.member() == identity_.member.value() ||
+             (it != heard_.end() && Now() - it->second < kMajorityIsLostAfter);
+  }
+  if (heard * 2 <= voters) return OkStatus();
+  return FailedPrecondition(
+      Reason::kNone, std::to_string(heard) + " of " + std::to_string(voters) +
+                         " voters of this shard were heard of lately: that is a majority, which "
+                         "elects a leader by itself");
+}
+
 // Consensus knows members by their disks; people and routers by their names.
 void Shard::WithLeader(Status* status) const {
   if (status->reason() == Reason::kNonMaster) *status = NotLeader();
@@ -255,8 +282,8 @@ Status Shard::Apply(std::span<const consensus::Entry> entries,
   if (!outcomes.ok()) {
     const Status& why = outcomes.status();
     if (why.code() == Code::kResourceExhausted) {
-      apply_failed_ = true;
-      env_.log.Error("apply_waits", {{"why", why.ToString()}});
+      if (!std::exchange(apply_failed_, true))
+        env_.log.Error("apply_waits", {{"why", why.ToString()}});
       CheckDisk();
       return why;
     }
@@ -400,7 +427,13 @@ void Shard::OnTopology() { peers_.SetTopology(state().topology(), &env_.net); }
 // ---- calls, feed, ticks
 // -------------------------------------------------------------------------------------------
 
-void Shard::Reply(const CallTicket& ticket, const Status& status, std::string result) {
+void Shard::Reply(const CallTicket& ticket, const Status& outcome, std::string result) {
+  // What this disk has lost others have: it is no answer. The process is about to end.
+  const Status status =
+      outcome.code() == Code::kDataLoss
+          ? Unavailable(Reason::kStorageIsDisabled,
+                        "replica " + identity_.replica + " cannot read its disk any more")
+          : outcome;
   if (ticket.sink) {
     if (auto& sink = *ticket.sink) std::exchange(sink, nullptr)(status, std::move(result));
     return;
@@ -451,6 +484,8 @@ void Shard::FlushFeed() {
 void Shard::Tick() {
   tick_ = env_.core.PostAt(Now() + options_.tick, [this] { Tick(); });
   if (replica_ == nullptr || !formed()) return;
+  if (Status health = engine_->store->Health(); health.code() == Code::kDataLoss)
+    return host_.Fatal(health);
   calls_->OnTick();
   FlushFeed();
   if (Now() - disk_checked_ >= std::chrono::seconds(1)) CheckDisk();
@@ -469,10 +504,13 @@ void Shard::CheckDisk() {
 }
 
 void Shard::MaybeCheckpoint() {
-  if (checkpointing_ || state().applied_index() <= checkpoint_index_) return;
-  const bool due = applied_bytes_ >= options_.checkpoint_bytes ||
-                   Now() - checkpoint_at_ >= options_.checkpoint_every;
-  if (due) BeginCheckpoint(nullptr);
+  if (checkpointing_) return;
+  const bool due = state().applied_index() > checkpoint_index_ &&
+                   (applied_bytes_ >= options_.checkpoint_bytes ||
+                    Now() - checkpoint_at_ >= options_.checkpoint_every);
+  // A store that the disk stopped goes on after a checkpoint only.
+  const bool heals = !engine_->store->Health().ok() && Now() - checkpoint_at_ >= kHealEvery;
+  if (due || heals) BeginCheckpoint(nullptr);
 }
 
 void Shard::Checkpoint(ControlDone done) {
@@ -491,11 +529,13 @@ void Shard::BeginCheckpoint(ControlDone done) {
                      done = std::move(done)](Status status) mutable {
     if (alive.expired()) return;
     checkpointing_ = false;
+    const bool failed_before = std::exchange(checkpoint_failed_, !status.ok());
     if (status.ok()) {
       if (engine_->store == store) checkpoint_index_ = std::max(checkpoint_index_, index);
+      if (failed_before) env_.log.Info("checkpoint_succeeds_again");
     } else if (status.code() == Code::kDataLoss) {
       host_.Fatal(status.Annotate("checkpoint"));
-    } else {
+    } else if (!failed_before) {
       env_.log.Warning("checkpoint_failed", {{"why", status.ToString()}});
     }
     if (done) done(std::move(status));

@@ -82,6 +82,10 @@ class Shard final : private consensus::Replica::Owner,
   void OnSuspicion(const v1::Suspicion& suspicion);
   void OnSubscribe(const NodeName& from, const v1::FeedSubscribe& request);
 
+  // Ok: no majority of the voters was heard of for a while, and none leads. Only then may a replica
+  // go on alone.
+  Status MajorityIsLost() const;
+
   // ---- changes; each `done` is called once ----
   // OUTCOME_UNKNOWN when leadership is lost meanwhile. All commands are idempotent.
   void ProposeControl(v1::Control control, ControlDone done);
@@ -239,6 +243,7 @@ class Shard final : private consensus::Replica::Owner,
 
   LogIndex checkpoint_index_;
   bool checkpointing_ = false;
+  bool checkpoint_failed_ = false;   // the last one
   std::uint64_t applied_bytes_ = 0;  // of log entries since the last checkpoint began
   SteadyTime checkpoint_at_;
   SteadyTime disk_checked_;
