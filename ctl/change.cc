@@ -144,6 +144,10 @@ Status RecoverReplica(Target& target, const std::string& name, bool confirmed) {
   target.Observe();
   ETALON_ASSIGN_OR_RETURN(const Replica* replica, target.Find(name));
   if (!replica->info) return Unavailable(Reason::kUnreachableReplicaset, name + " does not answer");
+  if (auto leader = target.Leader(replica->shard); leader.ok()) {
+    return FailedPrecondition(Reason::kNone, replica->shard + " has a leader, " + (*leader)->name +
+                                                 ": there is nothing to recover");
+  }
   if (!confirmed) {
     return FailedPrecondition(Reason::kNone,
                               "this makes " + name + " the only member of " + replica->shard +

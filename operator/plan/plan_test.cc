@@ -234,6 +234,43 @@ TEST(Plan, WakesForARestart) {
   EXPECT_EQ(plan.report.Find("Available")->status, ConditionStatus::kFalse);
 }
 
+TEST(Plan, AShardWithoutRoomIsNotAvailable) {
+  Fixture f = Fixture::AtRest(2);
+  f.Info(1).add_alerts()->set_code("DISK_FULL");
+  const Report report = f.Plan().report;
+  EXPECT_EQ(report.Find("Available")->status, ConditionStatus::kFalse);
+  EXPECT_EQ(report.Find("Available")->reason, "DiskFull");
+  EXPECT_THAT(report.Find("Available")->message, HasSubstr(f.Info(1).replica()));
+}
+
+TEST(Plan, ALostMajorityIsSaidAndLeftAlone) {
+  Fixture f = Fixture::AtRest(2, 3);
+  const auto says = [&] {
+    const PlanOutput plan = f.Plan();
+    EXPECT_TRUE(plan.actions.empty());
+    return *plan.report.Find("Available");
+  };
+  // Nobody leads: that alone says nothing of disks.
+  f.Info(1, 0).set_leader(false);
+  f.Info(1, 0).set_lease(false);
+  EXPECT_EQ(says().reason, "NoAnswer");
+  // One blank disk, one damaged: what is left is no majority.
+  f.Info(1, 0).set_member(77);
+  f.Info(1, 0).set_formed(false);
+  EXPECT_EQ(says().reason, "NoAnswer");
+  f.Kill(1, 1);
+  f.Storage(1, 1).process.disk_lost = true;
+  EXPECT_EQ(says().reason, "MajorityLost");
+  EXPECT_EQ(says().status, ConditionStatus::kFalse);
+  for (const std::string& part :
+       {f.Replica(1, 0), f.Replica(1, 1), f.Replica(1, 2), std::string("etalonctl recover")})
+    EXPECT_THAT(says().message, HasSubstr(part));
+  // One that is merely down may come back.
+  f.Storage(1, 1).process.disk_lost = false;
+  f.Storage(1, 1).process.restart_at = SteadyTime::max();
+  EXPECT_NE(says().reason, "MajorityLost");
+}
+
 TEST(Plan, AFailureThatRepeatsStalls) {
   Fixture f = Fixture::AtRest(1);
   f.seen.failures["split x"] = {"all buckets are pinned", f.now, 5};

@@ -72,6 +72,7 @@ class Planner {
   void PlanMembers();
   bool PlanMember(const ShardView& shard);
   void PlanLostDisks(const ShardView& shard);
+  std::string WhyNoMajority(const ShardView& shard) const;
   void StopRemovedReplicas(const ShardView& shard);
   void PlanLeaderZones();
   void RetireVictims();

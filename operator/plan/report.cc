@@ -180,7 +180,18 @@ Condition Planner::Available() const {
     if (shard.declared == nullptr || (shard.creating() && shard.form == nullptr) ||
         shard.role == Role::kRetired)
       continue;
-    if (shard.leader != nullptr) continue;
+    if (shard.leader != nullptr) {
+      const auto& alerts = shard.leader->alerts();
+      const auto full = std::find_if(alerts.begin(), alerts.end(),
+                                     [](const v1::Alert& a) { return a.code() == "DISK_FULL"; });
+      if (full == alerts.end()) continue;
+      return Make("Available", false, "DiskFull",
+                  fmt::format("the disk of {}, which leads {}, is full: free space on it, or hand "
+                              "over to a replica that has room",
+                              shard.leader->replica(), shard.name));
+    }
+    if (std::string why = WhyNoMajority(shard); !why.empty())
+      return Make("Available", false, "MajorityLost", std::move(why));
     const std::string sentence = fmt::format("no leader of {} answers", shard.name);
     if (shard.may_have_quorum) return Unknown("Available", "NoAnswer", sentence);
     return Make("Available", false, "NoQuorum", sentence + ", and too few of its replicas run");

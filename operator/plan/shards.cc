@@ -91,7 +91,7 @@ void Planner::PlanForms() {
             FindMember(*shard.leader, MemberId(member.member())) == nullptr)
           continue;
         action.replicas.push_back(member.name());
-      } else if (shard.leader == nullptr) {
+      } else if (shard.leader == nullptr && WhyNoMajority(shard).empty()) {
         WaitFor("form " + shard.name,
                 fmt::format("{} has another disk than the one that {} is formed with",
                             member.name(), shard.name),
@@ -223,7 +223,51 @@ bool Planner::PlanMember(const ShardView& shard) {
   return change(v1::ChangeMembersRequest::REMOVE, out->member(), out->name());
 }
 
+// Not empty: so many voters' disks are gone that the rest is no majority, whoever still comes back.
+std::string Planner::WhyNoMajority(const ShardView& shard) const {
+  if (shard.leader != nullptr || shard.form == nullptr) return "";
+  // The members as the replica knows them that has applied most; without one, the first members.
+  const auto* members = &shard.form->members();
+  std::uint64_t applied = 0;
+  for (const ReplicaView& replica : shard.replicas) {
+    if (replica.info == nullptr || !replica.info->formed() ||
+        replica.info->applied_index() < applied)
+      continue;
+    applied = replica.info->applied_index();
+    members = &replica.info->members();
+  }
+  std::string lost;
+  std::string left;
+  std::size_t voters = 0;
+  std::size_t gone = 0;
+  for (const v1::MemberInfo& member : *members) {
+    if (member.learner()) continue;
+    ++voters;
+    const ReplicaView* replica = shard.Find(member.name());
+    const bool other_disk = replica != nullptr && replica->info != nullptr &&
+                            replica->info->member() != member.member();
+    const bool damaged =
+        replica != nullptr && replica->seen != nullptr && replica->seen->process.disk_lost;
+    gone += other_disk || damaged;
+    std::string& list = other_disk || damaged ? lost : left;
+    list += (list.empty() ? "" : ", ") + member.name();
+  }
+  if ((voters - gone) * 2 > voters) return "";
+  const std::string next = left.empty()
+                               ? "bring a lost disk back"
+                               : fmt::format(
+                                     "bring a lost disk back, or go on with what is left of {} by "
+                                     "`etalonctl recover`, which gives up what only the others had",
+                                     left);
+  return fmt::format(
+      "{} has lost a majority of its disks (of {}), and nothing is put together again by itself: "
+      "{}",
+      shard.name, lost, next);
+}
+
 void Planner::PlanLostDisks(const ShardView& shard) {
+  if (const std::string why = WhyNoMajority(shard); !why.empty())
+    return WaitFor("majority of " + shard.name, why, "", "somebody has to decide");
   for (const ReplicaView& replica : shard.replicas) {
     if (replica.state() != ProcessState::kDown || !replica.seen->process.disk_lost) continue;
     const bool named =
