@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <sstream>
 
@@ -15,14 +16,16 @@ namespace etalon::ctl {
 
 namespace {
 
-// The leader that has the bucket, with the shard's level and name.
+// The leader that has the bucket, with the shard's level and name. Of two that say so (after a loss
+// of disks) the one that is not `but`.
 struct Home {
   const Replica* leader;
   std::uint32_t level;
 };
 
-Result<Home> Find(Target& target, std::uint32_t bucket) {
+Result<Home> Find(Target& target, std::uint32_t bucket, const std::string& but = "") {
   target.Observe();
+  std::optional<Home> other;
   for (const std::string& shard : target.Shards()) {
     auto leader = target.Leader(shard);
     if (!leader.ok()) continue;
@@ -34,10 +37,13 @@ Result<Home> Find(Target& target, std::uint32_t bucket) {
     for (const auto& b : answer->buckets()) {
       if (b.has_row() && b.row().status() != v1::BUCKET_RECEIVING &&
           b.row().status() != v1::BUCKET_GARBAGE) {
-        return Home{*leader, answer->level()};
+        const Home home{*leader, answer->level()};
+        if (shard != but) return home;
+        other = home;
       }
     }
   }
+  if (other) return *other;
   return NotFound("no shard that answers has bucket " + std::to_string(bucket),
                   Reason::kNoRouteToBucket);
 }
@@ -90,7 +96,7 @@ Status PinBucket(Target& target, std::uint32_t bucket, bool unpin) {
 }
 
 Status MoveBucket(Target& target, std::uint32_t bucket, const std::string& to) {
-  ETALON_ASSIGN_OR_RETURN(const Home home, Find(target, bucket));
+  ETALON_ASSIGN_OR_RETURN(const Home home, Find(target, bucket, to));
   ETALON_ASSIGN_OR_RETURN(const std::uint64_t uid, target.Uid(to));
   v1::SendRequest request;
   request.set_bucket(bucket);
@@ -165,6 +171,19 @@ Status RecoverReplica(Target& target, const std::string& name, bool confirmed) {
   ETALON_RETURN_IF_ERROR(target.storage(*replica).Recover(request, std::chrono::seconds(60)));
   std::printf("%s goes on alone as %s, above term %llu; the operator adds replicas again\n",
               replica->shard.c_str(), name.c_str(), static_cast<unsigned long long>(term + 1));
+  return OkStatus();
+}
+
+Status ReleaseBucket(Target& target, std::uint32_t bucket, const std::string& shard, bool serve) {
+  target.Observe();
+  ETALON_ASSIGN_OR_RETURN(const Replica* leader, target.Leader(shard));
+  v1::ReleaseQuarantineRequest request;
+  request.set_bucket(bucket);
+  request.set_level(leader->info->level());
+  request.set_to_active(serve);
+  ETALON_RETURN_IF_ERROR(target.storage(*leader).ReleaseQuarantine(request, target.timeout()));
+  std::printf("bucket %u of %s is %s\n", bucket, shard.c_str(),
+              serve ? "served again" : "being deleted");
   return OkStatus();
 }
 

@@ -28,6 +28,8 @@ Status SplitShard(Target& target, const std::string& source, const std::string& 
                   const std::string& task);
 Status Switchover(Target& target, const std::string& shard, const std::string& to);
 Status RecoverReplica(Target& target, const std::string& replica, bool confirmed);
+// A quarantined bucket of `shard`: served again, or dropped.
+Status ReleaseBucket(Target& target, std::uint32_t bucket, const std::string& shard, bool serve);
 
 // ---- data.cc ----
 Status Get(Target& target, const v1::Target& key, const std::string& space,

@@ -18,7 +18,7 @@ struct Flags {
   std::string output = "table";
   double timeout_seconds = 5;
   std::string shard, to, status, space, key, record, value, file, function, args, task, replica,
-      mode = "rw";
+      release, mode = "rw";
   std::uint32_t bucket = 0, limit = 100, shard_num = 0;
   bool verify = false, yes = false;
 };
@@ -115,6 +115,18 @@ int main(int argc, char** argv) {
           [&](Target& t, Format) { return RecoverReplica(t, f.replica, f.yes); });
   recover->add_option("replica", f.replica)->required();
   recover->add_flag("--yes-lose-data", f.yes, "The other disks are really gone");
+
+  auto* release =
+      add("release", "Ends the quarantine of a bucket on one shard", [&](Target& t, Format) {
+        return ReleaseBucket(t, f.bucket, f.shard, f.release == "active");
+      });
+  release->add_option("bucket", f.bucket)->required();
+  release->add_option("shard", f.shard)->required();
+  release
+      ->add_option("--to", f.release,
+                   "active: it is served from here again; garbage: its data is deleted here")
+      ->required()
+      ->check(CLI::IsMember({"active", "garbage"}));
 
   auto* get = add("get", "Reads a record", with_key([&](Target& t, Format, const v1::Target& k) {
                     return Get(t, k, f.space, f.record, ModeOf(f.mode));

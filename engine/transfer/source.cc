@@ -105,6 +105,11 @@ void Source::OnReserveReply(ShardUid from, const v1::ReserveReply& reply) {
   if (it == jobs_.end() || it->second.order.target != from || it->second.open != 0) return;
   Job& job = it->second;
   if (Status refused = FromProto(reply.status()); !refused.ok()) {
+    // It has these buckets, or had them later: perhaps it is their owner, and not this shard.
+    if (refused.reason() == Reason::kStaleEpoch ||
+        refused.reason() == Reason::kTransferIsInProgress) {
+      Suspect(from, job.order.level, job.order.buckets);
+    }
     FinishJob(it, std::move(refused));
     return;
   }
@@ -142,7 +147,7 @@ void Source::OnProgress(ShardUid from, const v1::Progress& progress) {
       if (before_sent && why.reason() == Reason::kStaleEpoch) {
         // The target owned these buckets later than we: either the transfer is an old one, or we
         // are.
-        suspicions_[Ask(from, nullptr, t.level, t.buckets)] = from;
+        Suspect(from, t.level, t.buckets);
       }
       refused(std::move(why));
       break;
@@ -255,9 +260,12 @@ void Source::Handle(const CancelOrders& cancel) {
 
 void Source::Handle(const Suspicion& suspicion) {
   if (!ready() || suspicion.peer == state_.shard()) return;
+  Suspect(suspicion.peer, suspicion.bucket.level, {suspicion.bucket.number});
+}
+
+void Source::Suspect(ShardUid peer, std::uint8_t level, const std::vector<std::uint32_t>& buckets) {
   if (suspicions_.size() >= kMaxSuspicions) suspicions_.erase(suspicions_.begin());
-  suspicions_[Ask(suspicion.peer, nullptr, suspicion.bucket.level, {suspicion.bucket.number})] =
-      suspicion.peer;
+  suspicions_[Ask(peer, nullptr, level, buckets)] = peer;
 }
 
 // ---- orders -------------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ class Source {
   void JudgeRemoved(const bucket::Outgoing& x, Transfer& t);
   void Release(const TransferId& id, Transfer& t, std::optional<ShardUid> moved);
   void Vanished(const TransferId& id, Transfer& t);
+  // Asks that shard whether it owns them at a later epoch.
+  void Suspect(ShardUid peer, std::uint8_t level, const std::vector<std::uint32_t>& buckets);
   void CheckDoubled(const v1::Answer& answer);
 
   // source_split.cc
