@@ -163,8 +163,14 @@ class Recovery {
     request.mutable_recover()->set_shard(Cluster::Uid(shard_).value());
     request.mutable_recover()->set_member(cluster_.storage(survivor_)->identity().member.value());
     request.mutable_recover()->set_term_above(highest_term_.value());
-    const auto answer = cluster_.AskReplica(survivor_, request, seconds(30));
-    if (!answer || answer->status().code() != 0) return run_.Fail("the shard is not recovered");
+    // Refused while it has heard of the others lately, be it by a message that was long on its way.
+    bool recovered = false;
+    for (int attempt = 0; attempt < 10 && !recovered; ++attempt) {
+      if (attempt > 0 && !run_.For(seconds(1))) return false;
+      const auto answer = cluster_.AskReplica(survivor_, request, seconds(30));
+      recovered = answer && answer->status().code() == 0;
+    }
+    if (!recovered) return run_.Fail("the shard is not recovered");
     return run_.Until([&] { return cluster_.LeaderOf(shard_) == survivor_; }, seconds(30),
                       "the survivor does not lead");
   }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kHealEvery = std::chrono::seconds(1);
 // Voters without a leader ask each other for votes more often than that.
-constexpr Duration kMajorityIsLostAfter = std::chrono::seconds(5);
+constexpr Duration kMajorityIsLostAfter = std::chrono::seconds(2);
 
 consensus::Members MembersOf(const std::vector<v1::MemberInfo>& infos) {
   consensus::Members out;
