@@ -273,6 +273,25 @@ TEST(Rebalancer, AShardAtALowerLevelDoublesItsModulusFirst) {
   EXPECT_EQ(b.Count(2), 7u);
 }
 
+TEST(Rebalancer, ADoublingThatTheLogDoesNotTakeIsTriedAgainAfterAPause) {
+  Balanced b(Options(3, 3, {{0, 0}, {1, 1}, {2, 2}}));
+  ASSERT_TRUE(Settle(b));
+  v1::Control rebase;
+  rebase.mutable_rebase()->set_level(2);
+  b.shard(1).Shard::Propose(rebase);
+  b.cluster().RunFor(milliseconds(50));
+  const SteadyTime end = b.cluster().now() + seconds(1);
+  b.shard(0).full = [&](const v1::Control& control) {
+    return control.has_rebase() && b.cluster().now() < end;
+  };
+  SetWeight(b, 2, 300);
+  ASSERT_TRUE(b.cluster().RunUntil(
+      [&] { return b.shard(0).state().level() == 2 || b.shard(0).refused_at_once > 1000; }));
+  EXPECT_GT(b.shard(0).refused_at_once, 2);
+  EXPECT_LE(b.shard(0).refused_at_once, 210) << "it spins";
+  ASSERT_TRUE(Settle(b)) << b.Counts();
+}
+
 TEST(Rebalancer, WaitsUntilTheCollectionIsComplete) {
   ClusterOptions options = Options(2, 10, {{0, 9}});
   options.complete = false;

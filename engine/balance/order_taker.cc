@@ -149,7 +149,9 @@ void OrderTaker::Handle(const Applied&) {
 }
 
 void OrderTaker::Handle(const Proposed& proposed) {
-  if (proposed.token == rebase_) rebase_ = 0;
+  if (proposed.token != rebase_) return;
+  rebase_ = 0;
+  if (!proposed.status.ok()) rebase_at_ = now_ + transfer::RetryPause(random_);
 }
 
 void OrderTaker::Handle(const OrderFinished& finished) {
@@ -221,6 +223,7 @@ void OrderTaker::RaiseLevel() {
       !running_.empty()) {
     return;
   }
+  if (now_ < rebase_at_) return WakeBy(rebase_at_);
   v1::Control control;
   control.mutable_rebase()->set_level(level_);
   rebase_ = next_order_++;

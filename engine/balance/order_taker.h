@@ -105,6 +105,7 @@ class OrderTaker {
   std::map<std::uint32_t, SteadyTime> avoid_;  // buckets that failed lately
   std::uint64_t next_order_ = 1;               // of orders, proposals and results
   transfer::Token rebase_ = 0;
+  SteadyTime rebase_at_;  // not before
   std::string weights_;   // of the settings: a change cancels what the rebalancer planned
   std::string reported_;  // what the rebalancer should know by now
   SteadyTime report_at_ = SteadyTime::max();

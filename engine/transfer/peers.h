@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/random.h"
 #include "common/time.h"
 #include "engine/bucket/state_machine.h"
 #include "engine/transfer/io.h"
@@ -63,6 +64,12 @@ class RebaseGate {
 // term.
 Result<v1::Answer> AnswerQuestion(const bucket::StateMachine& state, Term term,
                                   const v1::Question& question);
+
+// Before a proposal that was not taken, or had no effect, is made again. A log that is full says so
+// at once: without a pause a machine would ask it again and again within one step of its owner.
+inline Duration RetryPause(Random& random) {
+  return random.Between(std::chrono::milliseconds(10), std::chrono::milliseconds(50));
+}
 
 std::vector<std::uint32_t> Numbers(const std::vector<bucket::BucketEpoch>& set);
 // INVALID_ARGUMENT: not sorted, empty, or out of range at that level.

@@ -233,13 +233,15 @@ void Source::Handle(const Proposed& proposed) {
     if (t.pending != proposed.token) continue;
     t.pending = 0;
     if (proposed.status.ok()) return;
-    t.propose_at =
-        now_ + random_.Between(std::chrono::milliseconds(10), std::chrono::milliseconds(50));
+    t.propose_at = now_ + RetryPause(random_);
     if (t.pending_kind == v1::TransferStep::SENDING) Release(id, t, std::nullopt);
     return;
   }
   for (auto& [task, driver] : splits_) {
-    if (driver.rebase == proposed.token) driver.rebase = 0;
+    if (driver.rebase == proposed.token) {
+      driver.rebase = 0;
+      if (!proposed.status.ok()) driver.try_at = now_ + RetryPause(random_);
+    }
     if (driver.abort == proposed.token) driver.abort = 0;
   }
 }

@@ -66,6 +66,25 @@ TEST(Split, ASingleBucketDoublesTheModulusOfBoth) {
   EXPECT_EQ(cluster.shard(1).RecordsInStore(), 10u);
 }
 
+// A log that is full answers at once; whoever asked waits before it asks again.
+TEST(Split, ADoublingThatTheLogDoesNotTakeIsTriedAgainAfterAPause) {
+  for (int full : {0, 1}) {
+    Cluster cluster(Options(1));
+    const SteadyTime end = cluster.now() + seconds(1);
+    cluster.shard(full).full = [&](const v1::Control& control) {
+      return control.has_rebase() && cluster.now() < end;
+    };
+    Split(cluster, "t1", 0, 1);
+    ASSERT_TRUE(cluster.RunUntil([&] {
+      return StateOf(cluster, "t1") == bucket::SplitState::kCommitted ||
+             cluster.shard(full).refused_at_once > 1000;
+    }));
+    EXPECT_GT(cluster.shard(full).refused_at_once, 2);
+    EXPECT_LE(cluster.shard(full).refused_at_once, 101) << "shard " << full << " spins";
+    EXPECT_EQ(StateOf(cluster, "t1"), bucket::SplitState::kCommitted);
+  }
+}
+
 TEST(Split, AnAbortWhileCopyingIsTriedAgainUnderTheSameTask) {
   Cluster cluster(Options(4));
   for (std::uint32_t b = 0; b < 4; ++b) cluster.Fill(0, b, 10, 50'000);

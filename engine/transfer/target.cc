@@ -284,6 +284,7 @@ void Target::OnAnswer(ShardUid from, const v1::Answer& answer) {
 void Target::Handle(const Proposed& proposed) {
   if (proposed.token == rebase_) {
     rebase_ = 0;
+    if (!proposed.status.ok()) rebase_at_ = now_ + RetryPause(random_);
     return;
   }
   for (auto it = starting_.begin(); it != starting_.end(); ++it) {
@@ -305,8 +306,7 @@ void Target::Handle(const Proposed& proposed) {
     if (a.step != proposed.token) continue;
     a.step = 0;
     if (!proposed.status.ok()) {
-      a.propose_at =
-          now_ + random_.Between(std::chrono::milliseconds(10), std::chrono::milliseconds(50));
+      a.propose_at = now_ + RetryPause(random_);
       a.ask_at = std::min(a.ask_at, a.propose_at);
     } else if (a.step_kind == v1::TransferStep::ACTIVATE) {
       SendProgress(id, v1::Progress::ACTIVE);

@@ -114,6 +114,7 @@ class Target {
   };
   std::map<TransferId, Starting> starting_;  // RECEIVING is proposed
   Token rebase_ = 0;
+  SteadyTime rebase_at_;  // not before
 
   SteadyTime now_;
   bool confirmed_ = false;

@@ -149,6 +149,7 @@ void Target::AskSource(const bucket::Incoming& x) {
 void Target::DriveRebase() {
   const std::optional<std::uint8_t> level = gate_.Wanted(state_.level(), now_);
   if (!level || rebase_ != 0) return;
+  if (now_ < rebase_at_) return WakeBy(rebase_at_);
   // Transfers that run end by themselves; the applies that end them step this machine.
   if (!state_.incoming().empty() || !state_.outgoing().empty() || !starting_.empty()) return;
   v1::Control control;

@@ -40,6 +40,10 @@ void BalancedShard::Carry(bool taker, Output output) {
       FeedSource(*cancel);
     } else if (auto* propose = std::get_if<balance::Propose>(&action)) {
       const Term now = term();
+      if (RefusesAtOnce(propose->control)) {
+        Queue(true, Proposed{propose->token, false, ResourceExhausted("full"), LogIndex(), now});
+        continue;
+      }
       Shard::Propose(propose->control, [this, now, token = propose->token](const Status& status) {
         if (term() == now) Queue(true, Proposed{token, true, status, LogIndex(), now});
       });

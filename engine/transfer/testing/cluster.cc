@@ -141,6 +141,12 @@ void Shard::Append(v1::LogEntry entry, Done done) {
               });
 }
 
+bool Shard::RefusesAtOnce(const v1::Control& control) {
+  if (!full || !full(control)) return false;
+  ++refused_at_once;
+  return true;
+}
+
 void Shard::Propose(v1::Control control, Done done) {
   v1::LogEntry entry;
   *entry.mutable_control() = std::move(control);
@@ -213,6 +219,13 @@ template <class Machine>
 void Shard::Carry(Machine& machine, Output output) {
   for (Action& action : output.actions) {
     if (auto* propose = std::get_if<transfer::Propose>(&action)) {
+      if (RefusesAtOnce(propose->control)) {
+        cluster_.After(Duration::zero(), [this, &machine, token = propose->token, now = term_] {
+          if (term_ != now) return;
+          StepMachine(machine, Proposed{token, false, ResourceExhausted("full"), {}, {}});
+        });
+        continue;
+      }
       v1::LogEntry entry;
       *entry.mutable_control() = std::move(propose->control);
       const Token token = propose->token;

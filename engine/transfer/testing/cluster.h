@@ -89,6 +89,9 @@ class Shard : public bucket::Observer, public RefCounter {
   std::map<std::string, int> applied_controls;  // names of applied commands that were accepted
   std::map<std::string, int> refused_controls;
   bool silent = false;  // receives and sends nothing
+  // The log takes no such proposal of a machine now, and says so at once.
+  std::function<bool(const v1::Control&)> full;
+  int refused_at_once = 0;
 
   // ---- RefCounter ----
   void CloseRw(std::uint8_t level, const std::vector<std::uint32_t>& buckets) override;
@@ -112,6 +115,7 @@ class Shard : public bucket::Observer, public RefCounter {
   virtual void OnOrderOpened(const OrderOpened&) {}
   virtual void OnOrderFinished(const OrderFinished&) {}
   void Append(v1::LogEntry entry, Done done);
+  bool RefusesAtOnce(const v1::Control& control);
   Cluster& cluster() { return cluster_; }
 
  private:
