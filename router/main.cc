@@ -45,6 +45,9 @@ int Serve(const Flags& flags, LogLevel level, rpc::Signals* signals) {
   endpoint->SetReceiver([&node](const NodeName& from, Lane lane, std::string bytes) {
     node->OnMessage(from, lane, std::move(bytes));
   });
+  endpoint->SetEndWatcher([&node](const NodeName& peer, Lane lane) {
+    if (lane == Lane::kControl) node->OnDisconnect(peer);
+  });
 
   router::RouterService service(endpoint, flags.node.collection);
   auto server = rpc::Server::Start(flags.server, {&service});

@@ -31,6 +31,24 @@ void Endpoint::Deliver(NodeName from, Lane lane, std::vector<std::string> messag
   });
 }
 
+void Endpoint::SetEndWatcher(EndWatcher watcher) {
+  std::lock_guard lock(inbox_->mutex);
+  inbox_->end_watcher = std::move(watcher);
+}
+
+void Endpoint::DeliverEnd(NodeName peer, Lane lane, UniqueFunction<void()> first) {
+  std::lock_guard lock(inbox_->mutex);
+  if (!inbox_->open) return;
+  core_.Post([inbox = inbox_, peer = std::move(peer), lane, first = std::move(first)]() mutable {
+    {
+      std::lock_guard inner(inbox->mutex);
+      if (!inbox->open) return;
+    }
+    first();
+    if (inbox->end_watcher) inbox->end_watcher(peer, lane);
+  });
+}
+
 NodeName Endpoint::Register(std::string_view prefix, std::shared_ptr<Sink> sink) {
   std::lock_guard lock(mutex_);
   if (closing_) return {};

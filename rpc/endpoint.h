@@ -33,15 +33,22 @@ class Endpoint {
  public:
   // The node's entry point; runs on the core executor.
   using Receiver = std::function<void(const NodeName& from, Lane lane, std::string bytes)>;
+  // A stream to a named node has ended, and everything that came over it was handed on: what was
+  // sent on it and is not answered will not be. Runs on the core executor.
+  using EndWatcher = std::function<void(const NodeName& peer, Lane lane)>;
 
   Endpoint(Executor& core, Logger& log, const Limits& limits = {});
 
   // Before the first message can arrive.
   void SetReceiver(Receiver receiver);
+  void SetEndWatcher(EndWatcher watcher);  // optional; before the first stream is opened
 
   // Posts one task that hands `messages` to the receiver, in order, and then runs `handled`.
   void Deliver(NodeName from, Lane lane, std::vector<std::string> messages,
                UniqueFunction<void()> handled);
+
+  // Posts one task that runs `first` and then tells the watcher.
+  void DeliverEnd(NodeName peer, Lane lane, UniqueFunction<void()> first);
 
   // Gives `sink` a reply address of its own: "<prefix>-<number>". Empty once BeginClose was called.
   NodeName Register(std::string_view prefix, std::shared_ptr<Sink> sink);
@@ -67,6 +74,7 @@ class Endpoint {
     std::mutex mutex;
     bool open = true;  // written under the mutex
     Receiver receiver;
+    EndWatcher end_watcher;
   };
 
   Executor& core_;

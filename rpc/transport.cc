@@ -43,8 +43,7 @@ SendResult GrpcTransport::Send(const NodeName& to, Lane lane, std::string bytes)
   }
   LanePath& path = found->second.paths[lane];
   if (!path.channel) path.channel = MakeChannel(found->second.address, endpoint_->limits());
-  const auto stream =
-      path.link.Get(clock_.Now(), random_, [&] { return Open(to, lane, path.channel); });
+  const auto stream = path.link.Get(clock_.Now(), random_, [&] { return Open(to, lane, path); });
   return stream ? stream->Push(std::move(bytes)) : SendResult::kUnknown;
 }
 
@@ -72,11 +71,13 @@ SendResult GrpcTransport::SendToSelf(Lane lane, std::string bytes) {
   return SendResult::kQueued;
 }
 
-std::shared_ptr<OutgoingStream> GrpcTransport::Open(const NodeName& to, Lane lane,
-                                                    const std::shared_ptr<grpc::Channel>& channel) {
+std::shared_ptr<OutgoingStream> GrpcTransport::Open(const NodeName& to, Lane lane, LanePath& path) {
+  // Else what is sent on the next stream would be taken for lost with the one before.
+  if (path.end_told && !*path.end_told) return nullptr;
+  path.end_told = std::make_shared<bool>(false);
   const Limits& limits = endpoint_->limits();
   return pool_->Open({
-      .channel = channel,
+      .channel = path.channel,
       .method = options_.method,
       .metadata = {{"etalon-node", options_.self}, {"etalon-lane", std::string(LaneName(lane))}},
       .queue_bound = lane == Lane::kBulk ? limits.bulk_queue : limits.control_queue,
@@ -88,10 +89,11 @@ std::shared_ptr<OutgoingStream> GrpcTransport::Open(const NodeName& to, Lane lan
             endpoint->Deliver(to, lane, std::move(messages), std::move(handled));
           },
       .on_end =
-          [endpoint = endpoint_, to, lane](const std::shared_ptr<OutgoingStream>&,
-                                           const Status& why) {
+          [endpoint = endpoint_, to, lane, told = path.end_told](
+              const std::shared_ptr<OutgoingStream>&, const Status& why) {
             endpoint->Log(LogLevel::kInfo, "stream_ended",
                           {{"to", to}, {"lane", LaneName(lane)}, {"why", why.ToString()}});
+            endpoint->DeliverEnd(to, lane, [told] { *told = true; });
           },
   });
 }

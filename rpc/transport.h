@@ -16,9 +16,10 @@ namespace etalon::rpc {
 // and lane, opened by the first Send; a message to a reply address goes back over the stream or
 // call it belongs to.
 //
-// A stream that ends drops what is queued on it; the next Send opens another one, after a jittered
-// backoff during which Send says kUnknown. Each lane has its own connection, so that bulk data
-// never stands before a heartbeat. A message to this node itself comes back through the executor.
+// A stream that ends drops what is queued on it; the next Send opens another one, after the end was
+// told to Endpoint's watcher and after a jittered backoff. Until then Send says kUnknown. Each lane
+// has its own connection, so that bulk data never stands before a heartbeat. A message to this node
+// itself comes back through the executor.
 //
 // Threads: Send and SetAddress on the core executor; Stop on any other thread.
 class GrpcTransport final : public Transport {
@@ -47,6 +48,7 @@ class GrpcTransport final : public Transport {
   struct LanePath {
     std::shared_ptr<grpc::Channel> channel;
     Link link;
+    std::shared_ptr<bool> end_told;  // of the last stream; null: there was none
   };
   struct Peer {
     std::string address;
@@ -54,8 +56,8 @@ class GrpcTransport final : public Transport {
   };
 
   SendResult SendToSelf(Lane lane, std::string bytes);
-  std::shared_ptr<OutgoingStream> Open(const NodeName& to, Lane lane,
-                                       const std::shared_ptr<grpc::Channel>& channel);
+  // Null while the end of the stream before has not been told.
+  std::shared_ptr<OutgoingStream> Open(const NodeName& to, Lane lane, LanePath& path);
 
   const std::shared_ptr<Endpoint> endpoint_;
   const Clock& clock_;

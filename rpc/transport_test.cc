@@ -169,6 +169,43 @@ TEST(Transport, ReconnectsAfterARestart) {
   }));
 }
 
+// The end of a stream is told once, after what came over it; nothing is sent on the next one
+// before.
+TEST(Transport, TheEndOfAStreamIsToldBehindItsMessages) {
+  auto server = std::make_unique<EchoServer>();
+  const int port = server->port();
+  std::vector<std::string> history;  // on the client's core
+  Process client("router-0", GrpcTransport::kStoragePipe);
+  client.on_message = [&](const Process::Message& m) { history.push_back(m.bytes); };
+  client.endpoint()->SetEndWatcher([&](const NodeName& peer, Lane lane) {
+    history.push_back("end of " + peer + (lane == Lane::kControl ? " control" : " bulk"));
+  });
+  client.SetAddress("s", server->address());
+  for (const char* word : {"one", "two"}) {
+    ASSERT_EQ(client.Send("s", Lane::kControl, word), SendResult::kQueued);
+  }
+  ASSERT_EQ(client.Wait(2).size(), 2u);
+  server.reset();
+  const auto last_is = [&](const std::string& word) {
+    bool is = false;
+    client.OnCore([&] { is = history.back() == word; });
+    return is;
+  };
+  ASSERT_TRUE(Eventually([&] { return last_is("end of s control"); }));
+  EchoServer again({}, port);
+  ASSERT_TRUE(Eventually([&] {
+    client.Send("s", Lane::kControl, "three");
+    return last_is("three");
+  }));
+  client.OnCore([&] {
+    ASSERT_GE(history.size(), 4u);
+    EXPECT_EQ(history[0], "one");
+    EXPECT_EQ(history[1], "two");
+    EXPECT_EQ(history[2], "end of s control");
+    EXPECT_EQ(history.back(), "three");
+  });
+}
+
 TEST(Transport, AnotherAddressEndsTheOldStream) {
   EchoServer first;
   EchoServer second;

@@ -205,6 +205,9 @@ Result<CallOutcome> Calls::Apply(std::string_view bytes) {
     return CallOutcome{InvalidArgument("a call in the log cannot be parsed"), {}};
   }
   const RoutingValue value(call_.routing_value());
+  if (Status refused = state_.CheckLevel(call_); !refused.ok()) {
+    return CallOutcome{std::move(refused), {}};
+  }
   if (Status refused = state_.CheckWrite(value, Epoch(call_.epoch())); !refused.ok()) {
     return CallOutcome{std::move(refused), {}};
   }

@@ -52,6 +52,26 @@ TEST(CallsTest, PutInsertUpdateDelete) {
   EXPECT_EQ(s.Get(1, "other"), std::nullopt) << "another routing value of the same bucket";
 }
 
+TEST(CallsTest, ABucketThatIsMeantAsAWholeIsRefusedOnceItHasHalves) {
+  Shard s;
+  v1::Call call = PutCall(5, "k", "1");
+  call.set_level(0);
+  EXPECT_TRUE(s.Do(call).status.ok());
+  ASSERT_TRUE(s.Do(RebaseCommand(1)).ok());
+  call = PutCall(5, "k", "2");
+  call.set_level(0);
+  const CallOutcome refused = s.Do(WithId(call, 1, 1));
+  EXPECT_EQ(refused.status.code(), Code::kAborted);
+  EXPECT_EQ(refused.status.reason(), Reason::kBucketOutOfRange);
+  EXPECT_EQ(refused.status.hint().number, 1u);
+  EXPECT_EQ(s.Get(5, "k"), "1");
+  EXPECT_EQ(s.sm->live_request_ids(), 0u) << "a routing refusal is no result";
+  for (std::uint32_t level : {1u, 2u}) {
+    call.set_level(level);
+    EXPECT_TRUE(s.Do(call).status.ok());
+  }
+}
+
 TEST(CallsTest, ABlindWriteReadsNothing) {
   Shard s;
   s.store.reads = 0;

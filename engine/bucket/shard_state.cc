@@ -133,6 +133,14 @@ Status ShardState::CheckRead(RoutingValue v, Epoch named) const {
                                 ". Compare both copies, then release or drop this one");
 }
 
+Status ShardState::CheckLevel(const v1::Call& call) const {
+  if (!call.has_level() || level() <= call.level()) return OkStatus();
+  return Aborted(Reason::kBucketOutOfRange,
+                 "the call means a bucket of level " + std::to_string(call.level()) +
+                     ", this shard has risen to level " + std::to_string(level()),
+                 {.number = level()});
+}
+
 void ShardState::SetApplied(LogIndex index, Term term) {
   header_.set_applied_index(index.value());
   header_.set_applied_term(term.value());

@@ -16,6 +16,7 @@
 #include "engine/bucket/rows.h"
 #include "engine/store/store.h"
 #include "etalon/v1/admin.pb.h"
+#include "etalon/v1/call.pb.h"
 #include "etalon/v1/log.pb.h"
 #include "etalon/v1/topology.pb.h"
 
@@ -73,6 +74,7 @@ class ShardState {
   // As StateMachine's.
   Status CheckWrite(RoutingValue v, Epoch named) const;
   Status CheckRead(RoutingValue v, Epoch named) const;
+  Status CheckLevel(const v1::Call& call) const;
 
   // ---- changes ----
   void SetApplied(LogIndex index, Term term);  // in memory; PutHeader brings it into the batch

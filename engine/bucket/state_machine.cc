@@ -261,6 +261,9 @@ Status StateMachine::CheckWrite(RoutingValue v, Epoch named) const {
 Status StateMachine::CheckRead(RoutingValue v, Epoch named) const {
   return impl_->state().CheckRead(v, named);
 }
+Status StateMachine::CheckLevel(const v1::Call& call) const {
+  return impl_->state().CheckLevel(call);
+}
 Status StateMachine::CheckArguments(const v1::Call& call) const {
   return Compile(call, impl_->state()).status();
 }

@@ -136,6 +136,9 @@ class StateMachine {
   // destination and its epoch when `left` knows it), TRANSFER_IS_IN_PROGRESS, QUARANTINED.
   Status CheckWrite(RoutingValue v, Epoch named) const;
   Status CheckRead(RoutingValue v, Epoch named) const;
+  // ABORTED/BUCKET_OUT_OF_RANGE when the call means a whole bucket (Call.level) that is none of
+  // this shard's any more, because its modulus has doubled; hint.number = the level now.
+  Status CheckLevel(const v1::Call& call) const;
   // Whether the call's function and arguments are well-formed, its spaces exist and its sizes are
   // within the limits (value 1 MiB, transaction 4 MiB, key 4 KiB). Writes only.
   Status CheckArguments(const v1::Call& call) const;

@@ -15,6 +15,20 @@ constexpr unsigned kMaxDoublings = 8;
 
 }  // namespace
 
+std::string_view DescribeLoss(Loss why) {
+  switch (why) {
+    case Loss::kDown:
+      return " does not answer any more";
+    case Loss::kDisconnected:
+      return "'s connection ended before it answered";
+    case Loss::kDeposed:
+      return " was replaced as the leader and has not answered";
+    case Loss::kSilent:
+      return " did not answer in time";
+  }
+  return "";
+}
+
 CallMachine::Output CallMachine::Start(SteadyTime now, Routing& routing, Random& random) {
   return Route(now, routing, random);
 }
@@ -25,6 +39,7 @@ CallMachine::Output CallMachine::SendTo(SteadyTime now, const NodeName& to, cons
   asked_ = owner;
   peer_ = to;
   out_ = true;
+  deposed_ = false;
   ++tries_;
   until_ = traits_.deadline;
   if (traits_.safe) {
@@ -155,19 +170,26 @@ CallMachine::Output CallMachine::OnReply(SteadyTime now, const Status& status, R
   return OtherReplica(now, WaitFor::kBackoff, routing, random, Ask::kNothing);
 }
 
-CallMachine::Output CallMachine::OnLost(SteadyTime now, Routing& routing, Random& random) {
+CallMachine::Output CallMachine::OnLost(SteadyTime now, Loss why, Routing& routing,
+                                        Random& random) {
   out_ = false;
+  const std::string what = peer_ + std::string(DescribeLoss(why));
   if (!traits_.safe) {
     return {Finish{Unavailable(Reason::kOutcomeUnknown,
-                               peer_ + " did not answer; the write may have been applied: give "
-                                       "writes a request ID to have them tried again safely")},
+                               what + ": the outcome is unknown, the write may have been applied; "
+                                      "it is not tried again, because it has no request ID")},
             Ask::kNothing,
             {}};
   }
   unsure_ = unsure_ || !traits_.read;
-  ++silent_;
-  last_ = Unavailable(Reason::kUnreachableReplicaset, peer_ + " did not answer in time");
+  if (why == Loss::kSilent) ++silent_;
+  last_ = Unavailable(Reason::kUnreachableReplicaset, what);
   return Route(now, routing, random);
+}
+
+SteadyTime CallMachine::OnDeposed(SteadyTime now) {
+  deposed_ = true;
+  return until_ = std::min(until_, now + options_->deposed_grace);
 }
 
 CallMachine::Output CallMachine::OnNotSent(SteadyTime now, const Status& why, Routing& routing,
@@ -184,7 +206,7 @@ CallMachine::Output CallMachine::OnNews(SteadyTime now, Routing& routing, Random
 
 CallMachine::Output CallMachine::OnWake(SteadyTime now, Routing& routing, Random& random) {
   if (now >= traits_.deadline) return Expired();
-  if (out_) return OnLost(now, routing, random);
+  if (out_) return OnLost(now, deposed_ ? Loss::kDeposed : Loss::kSilent, routing, random);
   return Route(now, routing, random);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -19,6 +20,16 @@
 #include "router/table/bucket_table.h"
 
 namespace etalon::router {
+
+// Why a try that is out will not be answered.
+enum class Loss : std::uint8_t {
+  kDown,          // its replica is down
+  kDisconnected,  // the connection that it went over has ended
+  kDeposed,       // another replica leads the shard, and the grace for a late answer is over
+  kSilent,        // nothing came within the time of the try
+};
+
+std::string_view DescribeLoss(Loss why);  // to follow the name of a replica
 
 // What a call may ask about the world.
 class Routing {
@@ -39,6 +50,8 @@ struct CallOptions {
   // that may not be sent twice have no such bound.
   Duration read_try = std::chrono::milliseconds(300);
   Duration leader_try = std::chrono::seconds(1);
+  // For an answer that may still be on its way when another leader is heard of.
+  Duration deposed_grace = std::chrono::milliseconds(300);
   unsigned max_hops = 3;  // redirections that are followed without a wait in between
 };
 
@@ -87,8 +100,11 @@ class CallMachine {
   Output Start(SteadyTime now, Routing& routing, Random& random);
   // The answer to the try that is out.
   Output OnReply(SteadyTime now, const Status& status, Routing& routing, Random& random);
-  // The try that is out will not be answered: its replica is down.
-  Output OnLost(SteadyTime now, Routing& routing, Random& random);
+  // The try that is out will not be answered.
+  Output OnLost(SteadyTime now, Loss why, Routing& routing, Random& random);
+  // Another replica than the one that was asked leads the shard now. The one before answers what it
+  // can still answer soon, or never: the try is over at the time that is returned.
+  SteadyTime OnDeposed(SteadyTime now);
   // The try never left, for this reason.
   Output OnNotSent(SteadyTime now, const Status& why, Routing& routing, Random& random);
   // What is waited for has come, or may have.
@@ -101,6 +117,8 @@ class CallMachine {
   const Owner& asked() const { return asked_; }
   const NodeName& peer() const { return peer_; }
   unsigned tries() const { return tries_; }
+  // The try that is out does not wait for silence only.
+  bool deposed() const { return deposed_; }
 
  private:
   Output Route(SteadyTime now, Routing& routing, Random& random);
@@ -122,8 +140,9 @@ class CallMachine {
   unsigned tries_ = 0;
   unsigned hops_ = 0;
   unsigned silent_ = 0;
-  bool out_ = false;     // a try is out
-  bool unsure_ = false;  // an earlier try of a write may have been applied
+  bool out_ = false;      // a try is out
+  bool deposed_ = false;  // and its replica does not lead any more
+  bool unsure_ = false;   // an earlier try of a write may have been applied
 };
 
 }  // namespace etalon::router

@@ -216,9 +216,53 @@ TEST_F(CallTest, NoWaitAndNoTryOutlivesTheDeadline) {
 TEST_F(CallTest, ALostWriteWithoutRequestIdIsNotSentTwice) {
   auto call = Write();
   (void)call.Start(kStart, world, random);
-  const Status s = Result(call.OnLost(kStart + seconds(1), world, random));
+  const Status s = Result(call.OnLost(kStart + seconds(1), Loss::kDown, world, random));
   EXPECT_EQ(s.code(), Code::kUnavailable);
   EXPECT_EQ(s.reason(), Reason::kOutcomeUnknown);
+}
+
+TEST_F(CallTest, WhyTheOutcomeIsUnknownIsSaid) {
+  for (const auto& [why, text] : std::map<Loss, std::string>{
+           {Loss::kDown, "a1 does not answer any more"},
+           {Loss::kDisconnected, "a1's connection ended before it answered"},
+           {Loss::kDeposed, "a1 was replaced as the leader"},
+           {Loss::kSilent, "a1 did not answer in time"}}) {
+    auto call = Write();
+    (void)call.Start(kStart, world, random);
+    const Status s = Result(call.OnLost(kStart, why, world, random));
+    EXPECT_EQ(s.reason(), Reason::kOutcomeUnknown);
+    EXPECT_NE(s.message().find(text), std::string::npos) << s.message();
+    EXPECT_NE(s.message().find("no request ID"), std::string::npos) << s.message();
+  }
+}
+
+TEST_F(CallTest, ADeposedLeaderHasAMomentToAnswer) {
+  for (bool safe : {false, true}) {
+    auto call = safe ? SafeWrite() : Write();
+    (void)call.Start(kStart, world, random);
+    EXPECT_FALSE(call.deposed());
+    const SteadyTime until = call.OnDeposed(kStart + milliseconds(100));
+    EXPECT_EQ(until, kStart + milliseconds(100) + options.deposed_grace);
+    EXPECT_TRUE(call.deposed());
+    world.leaders[kA] = "a2";
+    const auto out = call.OnWake(until, world, random);
+    if (safe) {
+      EXPECT_EQ(Peer(out), "a2");
+      EXPECT_FALSE(call.deposed()) << "the next try is at the new leader";
+    } else {
+      EXPECT_EQ(Result(out).reason(), Reason::kOutcomeUnknown);
+    }
+  }
+  auto answered = Write();
+  (void)answered.Start(kStart, world, random);
+  (void)answered.OnDeposed(kStart);
+  EXPECT_TRUE(Result(answered.OnReply(kStart, OkStatus(), world, random)).ok());
+}
+
+TEST_F(CallTest, TheMomentOfADeposedLeaderDoesNotOutliveTheTry) {
+  auto call = SafeWrite();
+  const auto out = call.Start(kStart, world, random);
+  EXPECT_EQ(call.OnDeposed(Until(out) - milliseconds(1)), Until(out));
 }
 
 TEST_F(CallTest, AWriteWithoutRequestIdThatIsOutAtTheDeadlineIsOfUnknownOutcome) {
@@ -252,7 +296,7 @@ TEST_F(CallTest, ALostWriteWithRequestIdIsSentAgain) {
 TEST_F(CallTest, AfterALostTryARefusalDoesNotMakeTheOutcomeKnown) {
   auto call = SafeWrite();
   (void)call.Start(kStart, world, random);
-  (void)call.OnLost(kStart + seconds(1), world, random);
+  (void)call.OnLost(kStart + seconds(1), Loss::kDown, world, random);
   (void)call.OnReply(kStart + seconds(2), NotLeader(), world, random);
   const Status s = Result(call.OnWake(kStart + seconds(10), world, random));
   EXPECT_EQ(s.code(), Code::kDeadlineExceeded);

@@ -43,7 +43,7 @@ void MapMachine::Record(std::uint32_t bucket, std::uint8_t level, ShardUid shard
 void MapMachine::Lose(const Out& run, const Status& why) {
   last_ = why;
   if (safe()) {
-    for (std::uint32_t bucket : run.buckets) Again(bucket, run.level);
+    for (const auto& [bucket, epoch] : run.buckets) Again(bucket, run.level);
     return;
   }
   lost_ += run.buckets.size();
@@ -66,7 +66,7 @@ void MapMachine::Distribute(std::uint8_t level, Routing& routing, Output& out) {
     for (std::uint32_t bucket : placement::ExpandBucket(coarse, level, bucket_count_)) {
       const auto owner = routing.Find(RoutingValue(bucket));
       if (!owner) {
-        out.ask_owners = true;
+        out.ask_owners = ShardUid();
         if (last_.ok()) {
           last_ = Unavailable(Reason::kNoRouteToBucket, "the owner of a bucket is not known");
         }
@@ -112,12 +112,12 @@ void MapMachine::Pump(SteadyTime now, Routing& routing, Output& out) {
     if (safe()) {
       run.until = std::min(deadline_, now + std::max(options_.run_try, (deadline_ - now) / 3));
     }
-    Out sent{shard, *leader, level_, {}, run.until};
+    Out sent{shard, *leader, level_, {}, run.until, false};
     for (std::size_t i = keep; i < queue.size(); ++i) {
       v1::BucketEpoch& named = *run.message.add_buckets();
       named.set_bucket(queue[i].first);
       named.set_epoch(queue[i].second.value());
-      sent.buckets.push_back(queue[i].first);
+      sent.buckets.emplace(queue[i].first, queue[i].second);
     }
     queue.resize(keep);
     out_.emplace(run.ticket, std::move(sent));
@@ -178,66 +178,100 @@ MapMachine::Output MapMachine::Start(SteadyTime now, std::uint8_t level, Routing
   return Proceed(now, level, true, routing, random);
 }
 
+std::optional<Owner> MapMachine::Asked(std::uint64_t ticket, BucketId bucket) const {
+  const auto it = out_.find(ticket);
+  if (it == out_.end() || bucket.level < it->second.level) return std::nullopt;
+  const Out& run = it->second;
+  const auto named = run.buckets.find(
+      static_cast<std::uint32_t>(bucket.number % placement::Modulus(bucket_count_, run.level)));
+  if (named == run.buckets.end()) return std::nullopt;
+  return Owner{run.shard, named->second};
+}
+
 MapMachine::Output MapMachine::OnReply(SteadyTime now, std::uint64_t ticket,
-                                       const v1::MapRunReply& reply, std::uint8_t level,
+                                       const v1::MapRunReply& reply, std::uint8_t level, bool news,
                                        Routing& routing, Random& random) {
   const auto it = out_.find(ticket);
   if (it == out_.end()) return {};
   const Out run = std::move(it->second);
   out_.erase(it);
-  std::set<std::uint32_t> open(run.buckets.begin(), run.buckets.end());
   const Status status = FromProto(reply.status());
+  const auto at = static_cast<std::uint8_t>(std::max<std::uint32_t>(reply.level(), run.level));
+  std::set<std::uint32_t> open;
+  for (const auto& [bucket, epoch] : run.buckets) {
+    const auto parts = placement::ExpandBucket({run.level, bucket}, at, bucket_count_);
+    open.insert(parts.begin(), parts.end());
+  }
+  const std::size_t asked = open.size();
   for (const v1::BucketResult& result : reply.results()) {
     if (open.erase(result.bucket()) == 0) continue;  // was not named, or has a result already
     const Status one = FromProto(result.status());
     const Verdict verdict = Judge(one);
     if (verdict == Verdict::kFinal || (verdict == Verdict::kUnknown && !safe())) {
-      Record(result.bucket(), run.level, run.shard, result.status(), result.result());
+      Record(result.bucket(), at, run.shard, result.status(), result.result());
     } else {
       last_ = one;
-      Again(result.bucket(), run.level);
+      Again(result.bucket(), at);
     }
   }
   const Verdict verdict = Judge(status);
+  bool contradicted = false;
   if (status.ok()) {
-    if (!open.empty()) {
-      last_ = Unavailable(Reason::kWrongBucket, "a shard does not own some of the buckets");
+    for (const v1::BucketResult& rest : reply.rest()) {
+      if (!open.contains(rest.bucket())) continue;
+      last_ = FromProto(rest.status());
+      contradicted = contradicted || Judge(last_) == Verdict::kReroute;
     }
-    for (std::uint32_t bucket : open) Again(bucket, run.level);
+    for (std::uint32_t bucket : open) Again(bucket, at);
   } else if (verdict == Verdict::kUnknown && !safe()) {
     lost_ += open.size();
     last_ = status;
   } else if (verdict == Verdict::kFinal) {
-    for (std::uint32_t bucket : open) {
-      Record(bucket, run.level, run.shard, reply.status(), {});
-    }
+    for (std::uint32_t bucket : open) Record(bucket, at, run.shard, reply.status(), {});
   } else {
     last_ = status;
-    for (std::uint32_t bucket : open) Again(bucket, run.level);
+    for (std::uint32_t bucket : open) Again(bucket, at);
   }
   if (again_.empty()) backoff_.Reset();
-  Output out = Proceed(now, level, false, routing, random);
+  // What was left out for want of room, or is known to be elsewhere, is asked for at once.
+  const bool at_once = news || (reply.more() && open.size() < asked);
+  Output out = Proceed(now, level, at_once, routing, random);
   if (verdict == Verdict::kNotLeader) out.ask_replicas.push_back(run.shard);
   if (verdict == Verdict::kTopology) out.ask_topology = true;
-  if (status.ok() && !open.empty()) out.ask_owners = true;
+  if (contradicted && !news) out.ask_owners = run.shard;
   return out;
 }
 
-MapMachine::Output MapMachine::OnLost(SteadyTime now, std::uint64_t ticket, bool sent,
+MapMachine::Output MapMachine::OnLost(SteadyTime now, std::uint64_t ticket, Loss why,
                                       std::uint8_t level, Routing& routing, Random& random) {
   const auto it = out_.find(ticket);
   if (it == out_.end()) return {};
   const Out run = std::move(it->second);
   out_.erase(it);
-  const Status why =
-      Unavailable(Reason::kUnreachableReplicaset, run.to + " did not answer in time");
-  if (sent) {
-    Lose(run, why);
-  } else {
-    last_ = why;
-    for (std::uint32_t bucket : run.buckets) Again(bucket, run.level);
-  }
+  Lose(run, Unavailable(Reason::kUnreachableReplicaset, run.to + std::string(DescribeLoss(why))));
   return Proceed(now, level, false, routing, random);
+}
+
+MapMachine::Output MapMachine::OnNotSent(SteadyTime now, std::uint64_t ticket, std::uint8_t level,
+                                         Routing& routing, Random& random) {
+  const auto it = out_.find(ticket);
+  if (it == out_.end()) return {};
+  const Out run = std::move(it->second);
+  out_.erase(it);
+  last_ = Unavailable(Reason::kUnreachableReplicaset, run.to + " cannot be reached now");
+  for (const auto& [bucket, epoch] : run.buckets) Again(bucket, run.level);
+  return Proceed(now, level, false, routing, random);
+}
+
+bool MapMachine::OnLeader(SteadyTime now, ShardUid shard, const NodeName& leader) {
+  bool changed = false;
+  for (auto& [ticket, run] : out_) {
+    if (run.shard != shard || run.to == leader || run.deposed) continue;
+    run.deposed = true;
+    run.until = std::min(run.until, now + options_.deposed_grace);
+    changed = true;
+  }
+  return changed;
 }
 
 MapMachine::Output MapMachine::OnWake(SteadyTime now, std::uint8_t level, Routing& routing,
@@ -250,7 +284,9 @@ MapMachine::Output MapMachine::OnWake(SteadyTime now, std::uint8_t level, Routin
     for (std::uint64_t ticket : silent) {
       const Out run = std::move(out_.at(ticket));
       out_.erase(ticket);
-      Lose(run, Unavailable(Reason::kUnreachableReplicaset, run.to + " did not answer in time"));
+      const Loss why = run.deposed ? Loss::kDeposed : Loss::kSilent;
+      Lose(run,
+           Unavailable(Reason::kUnreachableReplicaset, run.to + std::string(DescribeLoss(why))));
     }
   }
   return Proceed(now, level, !again_.empty() && again_at_ <= now, routing, random);

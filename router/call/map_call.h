@@ -7,8 +7,10 @@
 // ever named again, and those of a write without request ID not even then, once a run that named
 // them was lost: whether they were run cannot be known.
 //
-// A pure machine. Buckets are numbers of the level that the table has when they are named; when the
-// table grows meanwhile, those that are still to be run are halved.
+// A pure machine. Buckets are numbers of the level that the table has when they are named. A shard
+// that stands at a higher one answers for the parts of the named buckets, by their numbers there;
+// one at a lower level runs on the named parts of its buckets. When the table grows meanwhile,
+// buckets that are still to be run are halved.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@ struct MapOptions {
   Duration backoff_base = std::chrono::milliseconds(100);
   Duration backoff_cap = std::chrono::seconds(1);
   Duration run_try = std::chrono::seconds(2);  // at least, for a run that may be sent twice
+  Duration deposed_grace = std::chrono::milliseconds(300);  // as of CallOptions
   std::size_t run_buckets = 4096;
   std::uint64_t result_bytes = 64u << 20;
 };
@@ -41,7 +44,7 @@ class MapMachine {
   };
   struct Output {
     std::vector<Run> runs;
-    bool ask_owners = false;
+    std::optional<ShardUid> ask_owners;  // the shard that contradicts the table; 0: none does
     bool ask_topology = false;
     std::vector<ShardUid> ask_replicas;
     std::optional<v1::MapCallResponse> finished;
@@ -52,11 +55,19 @@ class MapMachine {
              std::uint32_t bucket_count, SteadyTime deadline, const MapOptions& options);
 
   Output Start(SteadyTime now, std::uint8_t level, Routing& routing, Random& random);
+  // `level` is the table's; the reply's is not above it. `news`: the reply told of other owners.
   Output OnReply(SteadyTime now, std::uint64_t ticket, const v1::MapRunReply& reply,
-                 std::uint8_t level, Routing& routing, Random& random);
-  // The run will not be answered (`sent`), or never left.
-  Output OnLost(SteadyTime now, std::uint64_t ticket, bool sent, std::uint8_t level,
+                 std::uint8_t level, bool news, Routing& routing, Random& random);
+  // The run will not be answered.
+  Output OnLost(SteadyTime now, std::uint64_t ticket, Loss why, std::uint8_t level,
                 Routing& routing, Random& random);
+  // The run never left.
+  Output OnNotSent(SteadyTime now, std::uint64_t ticket, std::uint8_t level, Routing& routing,
+                   Random& random);
+  // See CallMachine::OnDeposed. True when wake() has changed.
+  bool OnLeader(SteadyTime now, ShardUid shard, const NodeName& leader);
+  // Whom the run that is out took for the owner of a bucket, or of what a part of one belongs to.
+  std::optional<Owner> Asked(std::uint64_t ticket, BucketId bucket) const;
   Output OnWake(SteadyTime now, std::uint8_t level, Routing& routing, Random& random);
   SteadyTime wake() const;
 
@@ -65,8 +76,9 @@ class MapMachine {
     ShardUid shard;
     NodeName to;
     std::uint8_t level;
-    std::vector<std::uint32_t> buckets;
+    std::map<std::uint32_t, Epoch> buckets;
     SteadyTime until;
+    bool deposed = false;
   };
 
   void Distribute(std::uint8_t level, Routing& routing, Output& out);

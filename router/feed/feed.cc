@@ -1,6 +1,7 @@
 #include "router/feed/feed.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/check.h"
 #include "common/reason.h"
@@ -30,6 +31,7 @@ bool Feed::IsReplica(const NodeName& name) const {
 
 Feed::Output Feed::Ask(SteadyTime now, Random& random) {
   Output out;
+  parts_.clear();
   const NodeName to = leader_.empty() ? replicas_[next_++ % replicas_.size()] : leader_;
   if (!feeder_.empty() && feeder_ != to) out = Stop();
   feeder_ = to;
@@ -51,6 +53,7 @@ Feed::Output Feed::BackOff(SteadyTime now, Random& random) {
   state_ = State::kWaiting;
   redirects_ = 0;
   refresh_at_.reset();
+  parts_.clear();
   until_ = now + backoff_.Next(random);
   return {};
 }
@@ -84,43 +87,89 @@ Feed::Output Feed::OnRefusal(SteadyTime now, const v1::Status& status, Random& r
   return Ask(now, random);
 }
 
-Feed::Output Feed::OnMessage(SteadyTime now, const NodeName& from, const v1::FeedMessage& message,
+// Where a message of this subscription, of no older term, belongs.
+Feed::Place Feed::PlaceOf(const v1::FeedMessage& message) const {
+  const LogIndex index(message.index());
+  if (!parts_.empty()) {
+    const v1::FeedMessage& first = parts_.front();
+    if (message.full() == first.full() && message.index() == first.index() &&
+        message.previous_index() == first.previous_index()) {
+      if (message.part() == parts_.size()) return Place::kNext;
+      return message.part() < parts_.size() ? Place::kOld : Place::kGap;
+    }
+    if (index < LogIndex(first.index())) return Place::kOld;
+  }
+  if (state_ == State::kAsking) {
+    // A delta overtook the list: what follows it will show the gap.
+    if (!message.full()) return Place::kOld;
+    return message.part() == 0 ? Place::kNext : Place::kGap;
+  }
+  // A list needs nothing before it, and takes the place of one that was not finished.
+  const bool follows =
+      message.part() == 0 &&
+      (message.full() ? index > last_ : LogIndex(message.previous_index()) == last_);
+  if (follows) return Place::kNext;
+  return index <= last_ ? Place::kOld : Place::kGap;
+}
+
+Feed::Output Feed::OnMessage(SteadyTime now, const NodeName& from, v1::FeedMessage message,
                              Random& random) {
   if (state_ == State::kWaiting || from != feeder_ || message.subscription() != subscription_ ||
       ShardUid(message.shard()) != shard_) {
     return {};
   }
   if (message.status().code() != 0) return OnRefusal(now, message.status(), random);
-  const Term term(message.term());
-  if (term < term_) {
+  if (Term(message.term()) < term_) {
     leader_.clear();
     return BackOff(now, random);
   }
-  const LogIndex index(message.index());
-  const LogIndex previous(message.previous_index());
+  heard_ = now;
+  switch (PlaceOf(message)) {
+    case Place::kOld:
+      return {};
+    case Place::kGap:
+      return BackOff(now, random);
+    case Place::kNext:
+      break;
+  }
+  return Take(now, std::move(message), random);
+}
+
+Feed::Output Feed::Take(SteadyTime now, v1::FeedMessage message, Random& random) {
+  term_ = Term(message.term());
+  if (message.part() == 0) {
+    parts_.clear();
+    parts_bytes_ = 0;
+  }
+  parts_bytes_ += message.ByteSizeLong();
+  if (parts_bytes_ > kMaxPartsBytes) return BackOff(now, random);
+  parts_.push_back(std::move(message));
+  if (parts_.back().more()) {
+    if (state_ == State::kAsking) until_ = now + options_.answer;
+    return {};
+  }
   if (state_ == State::kAsking) {
-    if (!message.full()) return {};  // overtook the list; what follows it will show the gap
     listed_ = now;
     redirects_ = 0;
-    leader_ = from;
+    leader_ = feeder_;
     state_ = State::kLive;
-  } else if (message.full() ? index < last_ : previous != last_) {
-    heard_ = now;
-    if (index <= last_) return {};  // came twice, or late
-    return BackOff(now, random);    // something between is missing
   } else {
     backoff_.Reset();  // not already by the list: that may be all that a bad feed can do
   }
-  term_ = term;
-  last_ = index;
-  heard_ = now;
+  last_ = LogIndex(parts_.back().index());
   live_until_ = now;
   Output out;
-  out.apply = true;
+  out.apply = std::exchange(parts_, {});
   return out;
 }
 
 Feed::Output Feed::OnUnusable(SteadyTime now, Random& random) { return BackOff(now, random); }
+
+Feed::Output Feed::OnDisconnect(SteadyTime now, const NodeName& replica, Random& random) {
+  if (state_ == State::kWaiting || replica != feeder_) return {};
+  if (leader_ == feeder_) leader_.clear();
+  return BackOff(now, random);
+}
 
 Feed::Output Feed::OnLeader(SteadyTime now, const NodeName& leader, Term term, Random& random) {
   if (term < term_ || !IsReplica(leader)) return {};

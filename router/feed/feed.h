@@ -39,20 +39,25 @@ class Feed {
   };
   struct Output {
     std::vector<Send> sends;
-    bool apply = false;  // the message is the next of the feed: its buckets count
+    // Not empty: the next list or delta of the feed is whole; these are its parts, in their order.
+    std::vector<v1::FeedMessage> apply;
   };
+
+  // What a list or delta in parts may hold before it is whole.
+  static constexpr std::size_t kMaxPartsBytes = 64u << 20;
 
   // `replicas` is not empty.
   Feed(ShardUid shard, std::vector<NodeName> replicas, FeedOptions options);
 
   Output Start(SteadyTime now, Random& random);
-  Output OnMessage(SteadyTime now, const NodeName& from, const v1::FeedMessage& message,
-                   Random& random);
+  Output OnMessage(SteadyTime now, const NodeName& from, v1::FeedMessage message, Random& random);
   // Somebody named the leader: if its term is not older than what is known it is asked at once,
   // unless it was asked already and refused or did not answer in that very term.
   Output OnLeader(SteadyTime now, const NodeName& leader, Term term, Random& random);
   // A message that was to be applied cannot be of this collection.
   Output OnUnusable(SteadyTime now, Random& random);
+  // The connection to that replica has ended: if it fed, there is a gap now.
+  Output OnDisconnect(SteadyTime now, const NodeName& replica, Random& random);
   // The table and the shard contradict each other, or an owner is sought: a new full list, as soon
   // as the bounds allow.
   Output Refresh(SteadyTime now, Random& random);
@@ -71,6 +76,9 @@ class Feed {
  private:
   Output Ask(SteadyTime now, Random& random);
   Output BackOff(SteadyTime now, Random& random);
+  enum class Place : std::uint8_t { kNext, kOld, kGap };
+  Place PlaceOf(const v1::FeedMessage& message) const;
+  Output Take(SteadyTime now, v1::FeedMessage message, Random& random);
   Output OnRefusal(SteadyTime now, const v1::Status& status, Random& random);
   bool IsReplica(const NodeName& name) const;
 
@@ -84,6 +92,8 @@ class Feed {
   NodeName feeder_;
   std::uint64_t subscription_ = 0;
   LogIndex last_;
+  std::vector<v1::FeedMessage> parts_;  // of the list or delta that is not whole yet
+  std::size_t parts_bytes_ = 0;
   unsigned redirects_ = 0;  // in a row, without a wait
   Backoff backoff_;
   SteadyTime until_ = SteadyTime::max();  // kWaiting: of the wait; kAsking: of the answer

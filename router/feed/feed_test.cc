@@ -19,7 +19,7 @@ class FeedTest : public testing::Test {
     Took(feed.Start(kStart, random));
     v1::FeedMessage list = Message(10, 0);
     list.set_full(true);
-    ASSERT_TRUE(Took(feed.OnMessage(kStart, to, list, random)).apply);
+    ASSERT_FALSE(Took(feed.OnMessage(kStart, to, list, random)).apply.empty());
     ASSERT_EQ(feed.state(), State::kLive);
   }
   // Remembers the subscription that was made.
@@ -73,25 +73,25 @@ class FeedTest : public testing::Test {
 
 TEST_F(FeedTest, TakesTheListAndThenDeltasInTheirOrder) {
   GoLive();
-  EXPECT_TRUE(Give(Message(12, 10)).apply);
-  EXPECT_TRUE(Give(Message(12, 12)).apply) << "a heartbeat at the same index";
-  EXPECT_TRUE(Give(Message(15, 12)).apply);
+  EXPECT_FALSE(Give(Message(12, 10)).apply.empty());
+  EXPECT_FALSE(Give(Message(12, 12)).apply.empty()) << "a heartbeat at the same index";
+  EXPECT_FALSE(Give(Message(15, 12)).apply.empty());
   EXPECT_EQ(feed.state(), State::kLive);
 }
 
 TEST_F(FeedTest, WhatComesTwiceOrLateIsDropped) {
   GoLive();
-  ASSERT_TRUE(Give(Message(12, 10)).apply);
-  EXPECT_FALSE(Give(Message(12, 10)).apply);
+  ASSERT_FALSE(Give(Message(12, 10)).apply.empty());
+  EXPECT_TRUE(Give(Message(12, 10)).apply.empty());
   v1::FeedMessage list = Message(10, 0);
   list.set_full(true);
-  EXPECT_FALSE(Give(list).apply);
+  EXPECT_TRUE(Give(list).apply.empty());
   EXPECT_EQ(feed.state(), State::kLive);
 }
 
 TEST_F(FeedTest, AGapMeansSubscribeAgainAfterAPause) {
   GoLive();
-  EXPECT_FALSE(Give(Message(15, 12)).apply);
+  EXPECT_TRUE(Give(Message(15, 12)).apply.empty());
   EXPECT_EQ(feed.state(), State::kWaiting);
   EXPECT_FALSE(asked);
   EXPECT_GT(feed.wake(), kStart);
@@ -103,13 +103,13 @@ TEST_F(FeedTest, AGapMeansSubscribeAgainAfterAPause) {
 
 TEST_F(FeedTest, ALowerTermMeansSubscribeAgain) {
   GoLive();
-  EXPECT_FALSE(Give(Message(12, 10, 4)).apply);
+  EXPECT_TRUE(Give(Message(12, 10, 4)).apply.empty());
   EXPECT_EQ(feed.state(), State::kWaiting);
 }
 
 TEST_F(FeedTest, SilenceMeansSubscribeElsewhere) {
   GoLive();
-  ASSERT_TRUE(Give(Message(10, 10), kStart + seconds(1)).apply);
+  ASSERT_FALSE(Give(Message(10, 10), kStart + seconds(1)).apply.empty());
   EXPECT_EQ(feed.wake(), kStart + seconds(1) + options.silence);
   Took(feed.OnWake(feed.wake() - milliseconds(1), random));
   EXPECT_EQ(feed.state(), State::kLive);
@@ -163,10 +163,10 @@ TEST_F(FeedTest, PausesGrowUntilAFeedWorks) {
   EXPECT_EQ(feed.state(), State::kAsking);
   v1::FeedMessage list = Message(10, 0);
   list.set_full(true);
-  ASSERT_TRUE(Give(list, now).apply);
+  ASSERT_FALSE(Give(list, now).apply.empty());
   EXPECT_GT(longest, options.backoff_base);
   EXPECT_LE(longest, options.backoff_cap);
-  ASSERT_TRUE(Give(Message(10, 10), now).apply);
+  ASSERT_FALSE(Give(Message(10, 10), now).apply.empty());
   Give(Message(15, 12), now);
   EXPECT_LE(feed.wake() - now, options.backoff_base);
 }
@@ -174,19 +174,155 @@ TEST_F(FeedTest, PausesGrowUntilAFeedWorks) {
 TEST_F(FeedTest, MessagesOfAnotherSubscriptionOrSenderDoNotCount) {
   GoLive();
   v1::FeedMessage m = Message(12, 10);
-  EXPECT_FALSE(feed.OnMessage(kStart, "r2", m, random).apply);
+  EXPECT_TRUE(feed.OnMessage(kStart, "r2", m, random).apply.empty());
   m.set_subscription(subscription + 1);
-  EXPECT_FALSE(feed.OnMessage(kStart, to, m, random).apply);
+  EXPECT_TRUE(feed.OnMessage(kStart, to, m, random).apply.empty());
   m = Message(12, 10);
   m.set_shard(0xb);
-  EXPECT_FALSE(feed.OnMessage(kStart, to, m, random).apply);
-  EXPECT_TRUE(Give(Message(12, 10)).apply);
+  EXPECT_TRUE(feed.OnMessage(kStart, to, m, random).apply.empty());
+  EXPECT_FALSE(Give(Message(12, 10)).apply.empty());
 }
 
 TEST_F(FeedTest, ADeltaThatOvertakesTheListIsNotTaken) {
   Took(feed.Start(kStart, random));
-  EXPECT_FALSE(Give(Message(12, 10)).apply);
+  EXPECT_TRUE(Give(Message(12, 10)).apply.empty());
   EXPECT_EQ(feed.state(), State::kAsking);
+}
+
+// ---- lists and deltas in parts ------------------------------------------------------------------
+
+class FeedParts : public FeedTest {
+ protected:
+  v1::FeedMessage Part(std::uint32_t part, bool more, std::uint64_t index, std::uint64_t previous,
+                       bool full) {
+    v1::FeedMessage m = Message(index, previous);
+    m.set_full(full);
+    m.set_part(part);
+    m.set_more(more);
+    m.add_buckets()->set_bucket(part);
+    return m;
+  }
+  v1::FeedMessage List(std::uint32_t part, bool more, std::uint64_t index = 10) {
+    return Part(part, more, index, 0, true);
+  }
+  // Subscribed, and nothing has come yet.
+  void SetUp() override { Took(feed.Start(kStart, random)); }
+  static std::vector<std::uint32_t> Buckets(const Feed::Output& out) {
+    std::vector<std::uint32_t> buckets;
+    for (const v1::FeedMessage& m : out.apply) buckets.push_back(m.buckets(0).bucket());
+    return buckets;
+  }
+};
+using Order = std::vector<std::uint32_t>;
+
+TEST_F(FeedParts, AListCountsOnlyWhole) {
+  EXPECT_TRUE(Give(List(0, true)).apply.empty());
+  EXPECT_TRUE(Give(List(1, true)).apply.empty());
+  EXPECT_EQ(feed.state(), State::kAsking);
+  EXPECT_EQ(feed.live_until(), std::nullopt);
+  EXPECT_EQ(Buckets(Give(List(2, false))), (Order{0, 1, 2}));
+  EXPECT_EQ(feed.state(), State::kLive);
+  EXPECT_FALSE(Give(Message(12, 10)).apply.empty()) << "deltas follow";
+}
+
+TEST_F(FeedParts, EachPartGivesTheNextOneTime) {
+  SteadyTime at = kStart;
+  for (std::uint32_t part = 0; part < 5; ++part) {
+    at += options.answer - milliseconds(1);
+    ASSERT_TRUE(Took(feed.OnWake(at, random)).sends.empty());
+    Give(List(part, part < 4), at);
+  }
+  EXPECT_EQ(feed.state(), State::kLive);
+}
+
+TEST_F(FeedParts, AMissingPartMeansSubscribeAgain) {
+  Give(List(0, true));
+  EXPECT_TRUE(Give(List(2, false)).apply.empty());
+  EXPECT_EQ(feed.state(), State::kWaiting);
+  Took(feed.OnWake(feed.wake(), random));
+  ASSERT_TRUE(asked);
+  // What came of the old list does not count towards the new one.
+  EXPECT_TRUE(Give(List(1, false)).apply.empty());
+  EXPECT_EQ(feed.state(), State::kWaiting);
+}
+
+TEST_F(FeedParts, AListThatIsNotFinishedInTimeIsGivenUp) {
+  Give(List(0, true));
+  Took(feed.OnWake(kStart + options.answer, random));
+  EXPECT_EQ(feed.state(), State::kWaiting);
+}
+
+TEST_F(FeedParts, APartThatComesTwiceIsDropped) {
+  Give(List(0, true));
+  Give(List(0, true));
+  Give(List(1, true));
+  Give(List(0, true));
+  Give(List(1, true));
+  EXPECT_EQ(Buckets(Give(List(2, false))), (Order{0, 1, 2}));
+  for (std::uint32_t part : {0u, 1u, 2u}) {
+    EXPECT_TRUE(Give(List(part, part < 2)).apply.empty()) << "and so is all of it, when it is old";
+  }
+  EXPECT_FALSE(Give(Message(12, 10)).apply.empty());
+}
+
+TEST_F(FeedParts, ANewerListTakesThePlaceOfOneThatIsNotWhole) {
+  Give(List(0, true, 10));
+  EXPECT_TRUE(Give(List(0, true, 15)).apply.empty());
+  EXPECT_TRUE(Give(List(1, false, 10)).apply.empty()) << "of the list that was given up";
+  const auto out = Give(List(1, false, 15));
+  EXPECT_EQ(Buckets(out), (Order{0, 1}));
+  EXPECT_FALSE(Give(Message(16, 15)).apply.empty());
+}
+
+TEST_F(FeedParts, ADeltaInPartsCountsOnlyWhole) {
+  Give(List(0, false));
+  ASSERT_EQ(feed.state(), State::kLive);
+  EXPECT_TRUE(Give(Part(0, true, 12, 10, false)).apply.empty());
+  EXPECT_TRUE(Give(Part(0, true, 12, 10, false)).apply.empty()) << "twice";
+  EXPECT_EQ(Buckets(Give(Part(1, false, 12, 10, false))), (Order{0, 1}));
+  EXPECT_FALSE(Give(Message(13, 12)).apply.empty());
+}
+
+TEST_F(FeedParts, ADeltaWhoseLastPartIsLostIsAGap) {
+  Give(List(0, false));
+  Give(Part(0, true, 12, 10, false));
+  EXPECT_TRUE(Give(Message(13, 12)).apply.empty());
+  EXPECT_EQ(feed.state(), State::kWaiting);
+}
+
+TEST_F(FeedParts, AListMayFollowDeltas) {
+  // The modulus doubled.
+  Give(List(0, false));
+  EXPECT_TRUE(Give(Part(0, true, 15, 10, true)).apply.empty());
+  EXPECT_EQ(feed.state(), State::kLive) << "what was known still stands";
+  EXPECT_EQ(Buckets(Give(Part(1, false, 15, 10, true))), (Order{0, 1}));
+  EXPECT_FALSE(Give(Message(16, 15)).apply.empty());
+}
+
+TEST_F(FeedParts, WhatIsNotWholeIsBounded) {
+  auto part = List(0, true);
+  v1::FeedMessage filler;
+  for (int i = 0; i < 100'000; ++i) filler.add_buckets()->set_epoch(std::uint64_t{1} << 40);
+  *part.mutable_buckets() = filler.buckets();
+  std::uint32_t number = 0;
+  for (; feed.state() == State::kAsking && number < 1000; ++number) {
+    part.set_part(number);
+    Give(part);
+  }
+  EXPECT_EQ(feed.state(), State::kWaiting);
+  EXPECT_NEAR(static_cast<double>(number) * static_cast<double>(part.ByteSizeLong()),
+              static_cast<double>(Feed::kMaxPartsBytes), 2'000'000);
+}
+
+TEST_F(FeedTest, TheEndOfTheConnectionIsAGap) {
+  GoLive();
+  EXPECT_TRUE(Took(feed.OnDisconnect(kStart, "r2", random)).sends.empty());
+  EXPECT_EQ(feed.state(), State::kLive) << "somebody else's";
+  Took(feed.OnDisconnect(kStart, "r1", random));
+  EXPECT_EQ(feed.state(), State::kWaiting);
+  EXPECT_LE(feed.wake(), kStart + options.backoff_base);
+  Took(feed.OnWake(feed.wake(), random));
+  EXPECT_EQ(to, "r2");
 }
 
 TEST_F(FeedTest, ANewerLeaderIsAskedAtOnceAndTheOldOneIsLeft) {
@@ -237,7 +373,7 @@ TEST_F(FeedTest, StopsAtTheFeeder) {
   GoLive();
   Took(feed.Stop());
   EXPECT_EQ(cancelled, "r1");
-  EXPECT_FALSE(Give(Message(12, 10)).apply);
+  EXPECT_TRUE(Give(Message(12, 10)).apply.empty());
 }
 
 TEST_F(FeedTest, AFeederThatLeavesTheTopologyIsLeft) {

@@ -240,7 +240,17 @@ void Calls::OnBucketNews(SteadyTime now, BucketId bucket, bool writable,
   Wake(now, woken);
 }
 
-void Calls::OnReplicaNews(SteadyTime now, ShardUid shard) {
+void Calls::OnReplicaNews(SteadyTime now, ShardUid shard, const NodeName& leader) {
+  if (!leader.empty()) {
+    for (const auto& [number, pending] : calls_) {
+      CallMachine& machine = pending->machine;
+      if (pending->queued_bytes == 0 || machine.traits().mode != v1::MODE_RW ||
+          machine.asked().shard != shard || machine.peer() == leader || machine.deposed()) {
+        continue;
+      }
+      alarms_.Set(number, machine.OnDeposed(now));
+    }
+  }
   std::vector<Number> woken;
   for (auto it = by_shard_.lower_bound({shard, 0}); it != by_shard_.end() && it->first == shard;
        ++it) {
@@ -253,7 +263,7 @@ void Calls::OnTopologyNews(SteadyTime now) {
   Wake(now, std::vector<Number>(by_topology_.begin(), by_topology_.end()));
 }
 
-void Calls::OnPeerDown(SteadyTime now, const NodeName& peer) {
+void Calls::OnPeerLost(SteadyTime now, const NodeName& peer, Loss why) {
   std::vector<Number> lost;
   for (const auto& [number, pending] : calls_) {
     if (pending->queued_bytes != 0 && pending->machine.peer() == peer) lost.push_back(number);
@@ -262,7 +272,7 @@ void Calls::OnPeerDown(SteadyTime now, const NodeName& peer) {
     Pending& pending = *calls_.at(number);
     EndTry(pending);
     counters_.Retried(Reason::kUnreachableReplicaset);
-    Perform(now, number, pending.machine.OnLost(now, host_, host_.random()));
+    Perform(now, number, pending.machine.OnLost(now, why, host_, host_.random()));
   }
 }
 
@@ -272,7 +282,8 @@ void Calls::OnWake(SteadyTime now) {
     if (pending.queued_bytes != 0) {
       if (now < pending.machine.traits().deadline) {
         counters_.Retried(Reason::kUnreachableReplicaset);
-        host_.NoteSilence(pending.machine.peer());
+        // One that does not lead any more may owe no answer.
+        if (!pending.machine.deposed()) host_.NoteSilence(pending.machine.peer());
       }
       EndTry(pending);
     } else {

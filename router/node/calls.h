@@ -41,9 +41,11 @@ class Calls {
   // News; `bucket` of any level.
   bool AnyWaitsForBuckets() const { return !by_bucket_.empty(); }
   void OnBucketNews(SteadyTime now, BucketId bucket, bool writable, std::uint32_t bucket_count);
-  void OnReplicaNews(SteadyTime now, ShardUid shard);
+  // `leader` empty: none is known.
+  void OnReplicaNews(SteadyTime now, ShardUid shard, const NodeName& leader);
   void OnTopologyNews(SteadyTime now);
-  void OnPeerDown(SteadyTime now, const NodeName& peer);
+  // What is out at `peer` will not be answered.
+  void OnPeerLost(SteadyTime now, const NodeName& peer, Loss why);
 
   void OnWake(SteadyTime now);
   SteadyTime wake() const { return alarms_.next(); }

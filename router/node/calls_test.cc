@@ -290,6 +290,110 @@ TEST(RouterCalls, ALostAnswerOfAnUnsafeWriteIsReportedAndNotSentAgain) {
   EXPECT_EQ(c.leader(0).calls().size(), 1u);
 }
 
+// A write without request ID is out at the leader, s0-2, which takes it and does not answer.
+std::uint64_t SendUnsafe(Cluster& c) {
+  c.leader(0).mute_calls = true;
+  const auto id = c.SendCall(c.Make("put", 0));
+  c.world.RunFor(milliseconds(20));
+  EXPECT_EQ(c.leader(0).calls().size(), 1u);
+  EXPECT_FALSE(c.Answered(id));
+  return id;
+}
+// It was answered within that time, and is not sent again.
+void ExpectUnknown(Cluster& c, std::uint64_t id, SteadyTime by, const std::string& why) {
+  c.leader(0).mute_calls = false;
+  const auto reply = c.Await(id).call();
+  EXPECT_LE(c.answered_at.at(id), by);
+  EXPECT_EQ(reply.status().code(), static_cast<unsigned>(Code::kUnavailable));
+  EXPECT_EQ(reply.status().reason(), v1::REASON_OUTCOME_UNKNOWN);
+  for (const std::string& part :
+       {why, std::string("outcome is unknown"), std::string("no request ID")}) {
+    EXPECT_NE(reply.status().message().find(part), std::string::npos) << reply.status().message();
+  }
+  c.world.RunFor(seconds(15));
+  EXPECT_EQ(c.CallsSeen(), 1u) << "a write without request ID is sent once";
+}
+
+TEST(RouterCalls, AnUnsafeWriteIsAnsweredWhenItsConnectionEnds) {
+  Cluster c;
+  c.Start();
+  const auto id = SendUnsafe(c);
+  c.router->OnDisconnect("s0-0");  // another replica's
+  c.world.RunFor(milliseconds(20));
+  EXPECT_FALSE(c.Answered(id));
+  c.router->OnDisconnect("s0-2");
+  ExpectUnknown(c, id, c.world.now() + milliseconds(2), "s0-2's connection ended");
+}
+
+TEST(RouterCalls, AnUnsafeWriteIsAnsweredWhenItsProcessDies) {
+  Cluster c;
+  c.Start();
+  const auto id = SendUnsafe(c);
+  c.world.Crash("s0-2", sim::CrashKind::kProcess);
+  ExpectUnknown(c, id, c.world.now() + milliseconds(5), "s0-2's connection ended");
+}
+
+TEST(RouterCalls, AnUnsafeWriteIsAnsweredWhenAnotherReplicaLeads) {
+  Cluster c;
+  c.Start();
+  const auto id = SendUnsafe(c);
+  c.shard(0).Lead("s0-0");
+  // The router hears of it with the next pings.
+  ExpectUnknown(c, id, c.world.now() + milliseconds(300) + CallOptions().deposed_grace,
+                "s0-2 was replaced as the leader");
+}
+
+TEST(RouterCalls, AnAnswerThatWasOnItsWayWhenTheLeaderChangedCounts) {
+  Cluster c;
+  c.Start();
+  FakeReplica& old = c.leader(0);
+  old.hold_replies = true;
+  const auto id = c.SendCall(c.Make("put", 0));
+  c.world.RunFor(milliseconds(20));
+  c.shard(0).Lead("s0-0");
+  // Another call finds out at once.
+  old.hold_replies = false;
+  EXPECT_EQ(c.Call(c.Make("put", 2)).status().code(), 0u);
+  c.world.RunFor(CallOptions().deposed_grace - milliseconds(50));
+  ASSERT_FALSE(c.Answered(id));
+  old.Release();
+  EXPECT_EQ(c.Await(id).call().status().code(), 0u);
+}
+
+TEST(RouterCalls, ASafeWriteGoesToTheNextLeaderWhenTheOldOneCannotAnswer) {
+  for (bool disconnect : {false, true}) {
+    Cluster c;
+    c.Start();
+    c.leader(0).mute_calls = true;
+    const auto id = c.SendCall(WithRequestId(c.Make("put", 0)));
+    c.world.RunFor(milliseconds(20));
+    c.shard(0).Lead("s0-0");
+    c.world.RunFor(milliseconds(300));
+    if (disconnect) c.router->OnDisconnect("s0-2");
+    const SteadyTime start = c.world.now();
+    EXPECT_EQ(c.Await(id).call().status().code(), 0u);
+    EXPECT_LE(c.world.now() - start,
+              disconnect ? milliseconds(5) : Duration(CallOptions().deposed_grace));
+    EXPECT_EQ(c.replica(0, 0).calls().size(), 1u);
+  }
+}
+
+TEST(RouterCalls, AReadOffTheLeaderDoesNotCareWhoLeads) {
+  Cluster c;
+  c.Start();
+  c.replica(0, 0).mute_calls = true;
+  const auto id = c.SendCall(c.Make("get", 0, v1::MODE_RO));
+  c.world.RunFor(milliseconds(5));
+  c.shard(0).Lead("s0-1");
+  EXPECT_EQ(c.Call(c.Make("put", 2)).status().code(), 0u);  // the router has heard of it
+  c.world.RunFor(milliseconds(200));
+  EXPECT_FALSE(c.Answered(id));
+  c.router->OnDisconnect("s0-0");
+  const SteadyTime start = c.world.now();
+  EXPECT_EQ(c.Await(id).call().status().code(), 0u);
+  EXPECT_LT(c.world.now() - start, milliseconds(5)) << "but the next replica is asked at once";
+}
+
 TEST(RouterCalls, ALateAnswerToAnEarlierTryIsNotTakenForTheLaterOne) {
   Cluster c;
   c.Start();

@@ -18,6 +18,13 @@ class Host : public Routing {
   // Takes what an answer says about owners and leaders: a destination with its epoch, a leader with
   // its term, a topology version; an answer that contradicts the table; buckets in trouble.
   virtual void TakeHints(const CallMachine& call, const Status& status) = 0;
+  // The same for one bucket of a map run, of a level that the table has reached; `asked` is whom
+  // the table named. True when the table names somebody else now.
+  virtual bool TakeOwnerHint(BucketId bucket, const Owner& asked, const Status& status) = 0;
+  // The same for a map run that was refused as a whole.
+  virtual void TakeReplicaHints(const NodeName& replica, const Status& status) = 0;
+  // Somebody answers with buckets of that level. Fails when this collection cannot have it.
+  virtual Status ReachLevel(std::uint32_t level) = 0;
   virtual void AskOwners(ShardUid contradicted) = 0;  // 0: nobody in particular
   virtual void AskReplicas(ShardUid shard) = 0;
   virtual void AskTopology() = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/wire.h"
+
 namespace etalon::router {
 
 Status Maps::Admit(SteadyTime now, const NodeName& client, std::uint64_t request,
@@ -33,7 +35,7 @@ void Maps::Perform(SteadyTime now, Number number, MapMachine::Output output, std
   while (!outputs.empty()) {
     MapMachine::Output next = std::move(outputs.back());
     outputs.pop_back();
-    if (next.ask_owners) host_.AskOwners(ShardUid());
+    if (next.ask_owners) host_.AskOwners(*next.ask_owners);
     if (next.ask_topology) host_.AskTopology();
     for (ShardUid shard : next.ask_replicas) host_.AskReplicas(shard);
     for (MapMachine::Run& run : next.runs) {
@@ -48,8 +50,7 @@ void Maps::Perform(SteadyTime now, Number number, MapMachine::Output output, std
         continue;
       }
       if (sent == SendResult::kUnknown) host_.NoteUnreachable(run.to);
-      outputs.push_back(
-          running.machine.OnLost(now, run.ticket, false, level, host_, host_.random()));
+      outputs.push_back(running.machine.OnNotSent(now, run.ticket, level, host_, host_.random()));
     }
     if (next.finished) {
       v1::ClientResponse response;
@@ -67,6 +68,18 @@ void Maps::Perform(SteadyTime now, Number number, MapMachine::Output output, std
   alarms_.Set(number, running.machine.wake());
 }
 
+// True when the table changed.
+bool Maps::TakeHints(const Out& out, const v1::MapRunReply& reply) {
+  if (reply.status().code() != 0) host_.TakeReplicaHints(out.to, FromProto(reply.status()));
+  bool news = false;
+  for (const v1::BucketResult& rest : reply.rest()) {
+    const BucketId bucket{static_cast<std::uint8_t>(reply.level()), rest.bucket()};
+    const auto asked = maps_.at(out.number)->machine.Asked(out.ticket, bucket);
+    if (asked) news = host_.TakeOwnerHint(bucket, *asked, FromProto(rest.status())) || news;
+  }
+  return news;
+}
+
 void Maps::OnReply(SteadyTime now, const NodeName& from, const v1::MapRunReply& reply,
                    std::uint8_t table_level) {
   const auto it = out_.find(reply.id());
@@ -74,11 +87,20 @@ void Maps::OnReply(SteadyTime now, const NodeName& from, const v1::MapRunReply& 
   const Out out = it->second;
   out_.erase(it);
   MapMachine& machine = maps_.at(out.number)->machine;
+  if (const Status s = host_.ReachLevel(reply.level()); !s.ok()) {
+    // Whatever it did, its answer cannot be read.
+    return Perform(
+        now, out.number,
+        machine.OnLost(now, out.ticket, Loss::kSilent, table_level, host_, host_.random()),
+        table_level);
+  }
+  const auto level = static_cast<std::uint8_t>(std::max<std::uint32_t>(table_level, reply.level()));
+  const bool news = TakeHints(out, reply);
   Perform(now, out.number,
-          machine.OnReply(now, out.ticket, reply, table_level, host_, host_.random()), table_level);
+          machine.OnReply(now, out.ticket, reply, level, news, host_, host_.random()), level);
 }
 
-void Maps::OnPeerDown(SteadyTime now, const NodeName& peer, std::uint8_t table_level) {
+void Maps::OnPeerLost(SteadyTime now, const NodeName& peer, Loss why, std::uint8_t table_level) {
   std::vector<std::uint64_t> lost;
   for (const auto& [id, out] : out_) {
     if (out.to == peer) lost.push_back(id);
@@ -90,7 +112,16 @@ void Maps::OnPeerDown(SteadyTime now, const NodeName& peer, std::uint8_t table_l
     out_.erase(it);
     MapMachine& machine = maps_.at(out.number)->machine;
     Perform(now, out.number,
-            machine.OnLost(now, out.ticket, true, table_level, host_, host_.random()), table_level);
+            machine.OnLost(now, out.ticket, why, table_level, host_, host_.random()), table_level);
+  }
+}
+
+void Maps::OnLeader(SteadyTime now, ShardUid shard, const NodeName& leader) {
+  if (leader.empty()) return;
+  for (const auto& [number, running] : maps_) {
+    if (running->machine.OnLeader(now, shard, leader)) {
+      alarms_.Set(number, running->machine.wake());
+    }
   }
 }
 

@@ -31,7 +31,9 @@ class Maps {
                std::uint8_t table_level, std::uint32_t bucket_count);
   void OnReply(SteadyTime now, const NodeName& from, const v1::MapRunReply& reply,
                std::uint8_t table_level);
-  void OnPeerDown(SteadyTime now, const NodeName& peer, std::uint8_t table_level);
+  // What is out at `peer` will not be answered.
+  void OnPeerLost(SteadyTime now, const NodeName& peer, Loss why, std::uint8_t table_level);
+  void OnLeader(SteadyTime now, ShardUid shard, const NodeName& leader);
   void OnWake(SteadyTime now, std::uint8_t table_level);
   SteadyTime wake() const { return alarms_.next(); }
   std::size_t size() const { return maps_.size(); }
@@ -50,6 +52,7 @@ class Maps {
     NodeName to;
   };
 
+  bool TakeHints(const Out& out, const v1::MapRunReply& reply);
   void Perform(SteadyTime now, Number number, MapMachine::Output output, std::uint8_t level);
 
   const MapsOptions options_;

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "proto/wire.h"
 #include "router/testing/cluster.h"
 
 namespace etalon::router {
@@ -85,17 +86,219 @@ TEST(RouterMaps, LargeSetsGoInBoundedRuns) {
 TEST(RouterMaps, MovedBucketsAreAskedForAtTheirNewOwner) {
   Cluster c;
   c.Start();
-  // Both moved without a word; the feed says so while the map call runs.
+  // Both moved without a word of the feeds; the answer says where to.
   c.shard(0).Leave(2, kS1, 2, true);
   c.shard(1).Own(2, 2, true);
+  const SteadyTime start = c.world.now();
+  const auto response = c.Ask(Map({}, true)).map_call();
+  EXPECT_LT(c.world.now() - start, milliseconds(20)) << "no pause";
+  EXPECT_EQ(response.status().code(), 0u);
+  EXPECT_EQ(response.results_size(), 8);
+  for (const auto& [bucket, count] : Runs(c)) EXPECT_EQ(count, 1u) << bucket;
+}
+
+TEST(RouterMaps, WithoutADestinationTheShardsListIsReadAgain) {
+  Cluster c;
+  c.Start();
+  c.world.RunFor(seconds(2));
+  c.shard(0).owned.erase(2);
+  c.shard(1).owned[2] = 2;
+  const std::size_t before = c.leader(0).subscriptions();
   const auto id = c.Send(Map({}, true));
-  c.world.RunFor(milliseconds(30));
+  c.world.RunFor(milliseconds(1500));
   EXPECT_FALSE(c.Answered(id));
-  c.shard(0).Publish({2});
+  EXPECT_GT(c.leader(0).subscriptions(), before) << "its word and the table contradict";
+  c.shard(1).Publish({2});
   const auto response = c.Await(id).map_call();
   EXPECT_EQ(response.status().code(), 0u);
   EXPECT_EQ(response.results_size(), 8);
   for (const auto& [bucket, count] : Runs(c)) EXPECT_EQ(count, 1u) << bucket;
+}
+
+TEST(RouterMaps, AStaleEpochIsCorrectedByTheAnswer) {
+  Cluster c;
+  c.Start();
+  c.shard(0).Own(2, 5, true);
+  c.leader(0).map_run = [&](const v1::MapRun& run) -> std::optional<v1::MapRunReply> {
+    for (const v1::BucketEpoch& named : run.buckets()) {
+      if (named.bucket() != 2 || named.epoch() == 5) continue;
+      v1::MapRunReply reply;
+      v1::BucketResult& rest = *reply.add_rest();
+      rest.set_bucket(2);
+      *rest.mutable_status() = ToProto(Aborted(Reason::kStaleEpoch, "moved and came back",
+                                               {.destination = ShardUid(10), .epoch = Epoch(5)}));
+      reply.set_more(true);
+      return reply;
+    }
+    return std::nullopt;
+  };
+  const SteadyTime start = c.world.now();
+  EXPECT_EQ(c.Ask(Map()).map_call().results_size(), 8);
+  EXPECT_LT(c.world.now() - start, milliseconds(20));
+}
+
+TEST(RouterMaps, ARunThatMeetsAFollowerGoesToTheLeaderThatItNames) {
+  Cluster c;
+  c.Start();
+  c.shard(0).Lead("s0-0");
+  c.replica(0, 2).map_run = [&](const v1::MapRun&) {
+    v1::MapRunReply reply;
+    *reply.mutable_status() = ToProto(Unavailable(
+        Reason::kNonMaster, "not me", {.leader = "s0-0", .term = Term(c.shard(0).term)}));
+    return std::optional(reply);
+  };
+  const auto id = c.Send(Map());
+  c.world.RunFor(milliseconds(10));
+  c.replica(0, 0).map_run = [](const v1::MapRun& run) {
+    v1::MapRunReply reply;
+    for (const auto& b : run.buckets()) reply.add_results()->set_bucket(b.bucket());
+    return std::optional(reply);
+  };
+  EXPECT_EQ(c.Await(id).map_call().results_size(), 8);
+  v1::ClientRequest route;
+  route.mutable_route()->mutable_target()->set_bucket(0);
+  EXPECT_EQ(c.Ask(route).route().leader(), "s0-0");
+}
+
+TEST(RouterMaps, WhatDidNotFitIntoAnAnswerIsAskedForAtOnce) {
+  Cluster c;
+  c.Start();
+  int runs = 0;
+  c.leader(0).map_run = [&](const v1::MapRun& run) {
+    ++runs;
+    v1::MapRunReply reply;
+    reply.add_results()->set_bucket(run.buckets(0).bucket());
+    reply.set_more(run.buckets_size() > 1);
+    return std::optional(reply);
+  };
+  const SteadyTime start = c.world.now();
+  const auto response = c.Ask(Map()).map_call();
+  EXPECT_EQ(Buckets(response), (std::multiset<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(runs, 4);
+  EXPECT_LT(c.world.now() - start, milliseconds(50)) << "no pauses in between";
+}
+
+// ---- levels -------------------------------------------------------------------------------------
+
+std::multiset<std::string> Ran(const v1::MapCallResponse& response) {
+  std::multiset<std::string> out;
+  for (const v1::MapResult& r : response.results()) {
+    out.insert(std::to_string(r.bucket()) + "/" + std::to_string(r.level()));
+  }
+  return out;
+}
+
+TEST(RouterMaps, AShardAboveTheTablesLevelAnswersForItsHalves) {
+  for (bool write : {false, true}) {
+    Cluster c;
+    c.Start();
+    c.shard(0).Rebase(1, true);
+    ASSERT_EQ(c.router->table()->modulus(), 8u) << "nobody has said so";
+    const auto response = c.Ask(Map({}, write)).map_call();
+    EXPECT_EQ(response.status().code(), 0u);
+    EXPECT_EQ(Ran(response),
+              (std::multiset<std::string>{"1/0", "3/0", "5/0", "7/0", "0/1", "2/1", "4/1", "6/1",
+                                          "8/1", "10/1", "12/1", "14/1"}));
+    for (const auto& [bucket, count] : Runs(c)) EXPECT_EQ(count, 1u) << bucket;
+    EXPECT_EQ(c.router->table()->modulus(), 16u) << "the answer said so";
+  }
+}
+
+TEST(RouterMaps, OfAHalvedBucketTheHalfThatMovedIsAskedForAtItsNewOwner) {
+  Cluster c;
+  c.Start();
+  c.shard(0).Rebase(1, true);
+  c.shard(1).Rebase(1, true);
+  c.shard(0).Leave(10, kS1, 2, true);
+  c.shard(1).Own(10, 2, true);
+  const SteadyTime start = c.world.now();
+  const auto response = c.Ask(Map({2}, true)).map_call();
+  EXPECT_LT(c.world.now() - start, milliseconds(20));
+  EXPECT_EQ(Ran(response), (std::multiset<std::string>{"2/1", "10/1"}));
+  for (const v1::MapResult& r : response.results()) {
+    EXPECT_EQ(r.shard(), r.bucket() == 10 ? kS1.value() : kS0.value());
+  }
+  for (const auto& [bucket, count] : Runs(c)) EXPECT_EQ(count, 1u) << bucket;
+}
+
+TEST(RouterMaps, AShardBelowTheTablesLevelRunsOnTheNamedParts) {
+  Cluster c;
+  c.Start();
+  c.shard(1).Rebase(2);
+  c.world.RunFor(milliseconds(20));
+  ASSERT_EQ(c.router->table()->modulus(), 32u);
+  std::uint32_t level = 0;
+  c.leader(0).map_run = [&](const v1::MapRun& run) -> std::optional<v1::MapRunReply> {
+    level = run.level();
+    return std::nullopt;
+  };
+  const SteadyTime start = c.world.now();
+  const auto response = c.Ask(Map({}, true)).map_call();
+  EXPECT_LT(c.world.now() - start, milliseconds(20));
+  EXPECT_EQ(level, 2u);
+  EXPECT_EQ(response.results_size(), 32);
+  for (const auto& [bucket, count] : Runs(c)) EXPECT_EQ(count, 1u) << bucket;
+}
+
+TEST(RouterMaps, AnAnswerOfAnImpossibleLevelIsNoAnswer) {
+  for (bool write : {false, true}) {
+    Cluster c;
+    c.Start();
+    int runs = 0;
+    c.leader(0).map_run = [&](const v1::MapRun&) -> std::optional<v1::MapRunReply> {
+      if (++runs > 1) return std::nullopt;
+      v1::MapRunReply reply;
+      reply.set_level(40);
+      reply.add_results()->set_bucket(0);
+      return reply;
+    };
+    auto request = Map({}, write);
+    request.mutable_map_call()->set_timeout_millis(3000);
+    const auto response = c.Ask(request).map_call();
+    EXPECT_EQ(response.status().reason(), write ? v1::REASON_OUTCOME_UNKNOWN : v1::REASON_NONE);
+    EXPECT_EQ(runs, write ? 1 : 2);
+    EXPECT_EQ(c.router->table()->modulus(), 8u);
+  }
+}
+
+// ---- lost runs ----------------------------------------------------------------------------------
+
+TEST(RouterMaps, ALostRunIsKnownWithItsConnection) {
+  for (bool safe : {false, true}) {
+    Cluster c;
+    c.Start();
+    c.leader(0).mute_calls = true;
+    auto request = Map({}, true);
+    if (safe) request.mutable_map_call()->mutable_request()->set_client(5);
+    const auto id = c.Send(request);
+    c.world.RunFor(milliseconds(20));
+    c.leader(0).mute_calls = false;
+    const SteadyTime start = c.world.now();
+    c.router->OnDisconnect("s0-2");
+    const auto response = c.Await(id).map_call();
+    EXPECT_LT(c.world.now() - start, milliseconds(300)) << "not at the deadline";
+    EXPECT_EQ(response.status().reason(), safe ? v1::REASON_NONE : v1::REASON_OUTCOME_UNKNOWN);
+    EXPECT_EQ(response.missing(), safe ? 0u : 4u);
+    EXPECT_EQ(c.shard(0).runs.empty(), !safe) << "never tried again without a request ID";
+  }
+}
+
+TEST(RouterMaps, ADeposedLeadersRunIsOverAfterAMoment) {
+  for (bool safe : {false, true}) {
+    Cluster c;
+    c.Start();
+    c.leader(0).mute_calls = true;
+    auto request = Map({}, true);
+    if (safe) request.mutable_map_call()->mutable_request()->set_client(5);
+    const auto id = c.Send(request);
+    c.world.RunFor(milliseconds(20));
+    c.shard(0).Lead("s0-0");
+    const SteadyTime start = c.world.now();
+    const auto response = c.Await(id).map_call();
+    EXPECT_LT(c.world.now() - start, seconds(1)) << "not at the deadline";
+    EXPECT_EQ(response.status().reason(), safe ? v1::REASON_NONE : v1::REASON_OUTCOME_UNKNOWN);
+    EXPECT_EQ(c.shard(0).runs.empty(), !safe);
+  }
 }
 
 TEST(RouterMaps, ADuplicatedAnswerCountsOnce) {
@@ -245,12 +448,9 @@ TEST(RouterMaps, TheModulusGrowsInTheMiddle) {
   c.shard(0).Lead("s0-1");
   const auto response = c.Await(id).map_call();
   EXPECT_EQ(response.status().code(), 0u);
-  std::multiset<std::string> ran;
-  for (const v1::MapResult& r : response.results()) {
-    ran.insert(std::to_string(r.bucket()) + "/" + std::to_string(r.level()));
-  }
-  EXPECT_EQ(ran, (std::multiset<std::string>{"1/0", "3/0", "5/0", "7/0", "0/1", "2/1", "4/1", "6/1",
-                                             "8/1", "10/1", "12/1", "14/1"}));
+  EXPECT_EQ(Ran(response),
+            (std::multiset<std::string>{"1/0", "3/0", "5/0", "7/0", "0/1", "2/1", "4/1", "6/1",
+                                        "8/1", "10/1", "12/1", "14/1"}));
 }
 
 TEST(RouterMaps, ResultsAndRunningCallsAreBounded) {

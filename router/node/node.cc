@@ -16,6 +16,15 @@ constexpr std::size_t kToldDoubled = 64;  // buckets, in one housekeeping
 constexpr Duration kFetchGap = std::chrono::milliseconds(200);
 constexpr Duration kAskOwnersGap = std::chrono::milliseconds(50);
 
+// Where a refusal says that the bucket is.
+std::optional<Owner> OwnerNamed(const Owner& asked, const Status& status) {
+  const Hint& hint = status.hint();
+  const ShardUid at =
+      hint.destination.value_or(status.reason() == Reason::kStaleEpoch ? asked.shard : ShardUid());
+  if (!at || !hint.epoch) return std::nullopt;
+  return Owner{at, *hint.epoch};
+}
+
 }  // namespace
 
 Node::Node(Env env, Options options)
@@ -62,6 +71,21 @@ void Node::OnMessage(const NodeName& from, Lane, std::string bytes) {
   Settle();
 }
 
+void Node::OnDisconnect(const NodeName& peer) {
+  if (!directory_) return;
+  LosePeer(peer, Loss::kDisconnected);
+  if (const Shard* shard = directory_->ShardOf(peer)) {
+    Feed& feed = feeds_.at(shard->uid);
+    TakeFeed(shard->uid, feed, feed.OnDisconnect(now(), peer, env_.random));
+  }
+  Settle();
+}
+
+void Node::LosePeer(const NodeName& peer, Loss why) {
+  calls_.OnPeerLost(now(), peer, why);
+  maps_.OnPeerLost(now(), peer, why, ownership_->table().level());
+}
+
 void Node::Dispatch(const NodeName& from, v1::NodeMessage message) {
   if (message.body_case() == v1::NodeMessage::kClientRequest) {
     return OnClient(from, message.client_request());
@@ -71,7 +95,7 @@ void Node::Dispatch(const NodeName& from, v1::NodeMessage message) {
     case v1::NodeMessage::kReplyFrame:
       return calls_.OnReplies(now(), from, message.reply_frame());
     case v1::NodeMessage::kFeed:
-      return OnFeed(from, message.feed());
+      return OnFeed(from, std::move(*message.mutable_feed()));
     case v1::NodeMessage::kPong:
       return OnPong(from, message.pong());
     case v1::NodeMessage::kMapRunReply:
@@ -115,8 +139,7 @@ void Node::Settle() {
     } else if (!down_.empty()) {
       for (const NodeName& peer : std::exchange(down_, {})) {
         env_.log.Warning("router_replica_down", {{"replica", peer}});
-        calls_.OnPeerDown(now(), peer);
-        maps_.OnPeerDown(now(), peer, ownership_->table().level());
+        LosePeer(peer, Loss::kDown);
       }
     } else if (!replica_news_.empty()) {
       for (ShardUid shard : std::exchange(replica_news_, {})) {
@@ -125,7 +148,8 @@ void Node::Settle() {
           TakeFeed(shard, it->second,
                    it->second.OnLeader(now(), leader.name, leader.term, env_.random));
         }
-        calls_.OnReplicaNews(now(), shard);
+        calls_.OnReplicaNews(now(), shard, leader.name);
+        maps_.OnLeader(now(), shard, leader.name);
       }
     } else if (topology_news_) {
       topology_news_ = false;
@@ -276,24 +300,27 @@ void Node::TakeFeed(ShardUid shard, Feed& feed, Feed::Output output) {
   feed_alarms_.Set(shard, feed.wake());
 }
 
-void Node::OnFeed(const NodeName& from, const v1::FeedMessage& message) {
+void Node::OnFeed(const NodeName& from, v1::FeedMessage message) {
   const ShardUid shard(message.shard());
   const auto it = feeds_.find(shard);
   if (it == feeds_.end()) return;
   Feed& feed = it->second;
-  Feed::Output output = feed.OnMessage(now(), from, message, env_.random);
-  const bool apply = output.apply;
+  Feed::Output output = feed.OnMessage(now(), from, std::move(message), env_.random);
+  const std::vector<v1::FeedMessage> parts = std::move(output.apply);
   TakeFeed(shard, feed, std::move(output));
-  if (!apply) return;
-  TakeHealth(health_.OnProof(from, Term(message.term())));
-  NoteTopologyVersion(from, message.topology_version());
+  if (parts.empty()) return;
+  TakeHealth(health_.OnProof(from, Term(parts.back().term())));
+  NoteTopologyVersion(from, parts.back().topology_version());
   const std::uint8_t level = ownership_->table().level();
   const bool wanted = calls_.AnyWaitsForBuckets();
-  const Status s =
-      ownership_->ApplyFeed(shard, message, now(), [this, wanted](BucketId bucket, bool writable) {
-        if (writable && !troubles_.empty()) troubles_.Clear(bucket);
-        if (wanted) bucket_news_.push_back({bucket, writable});
-      });
+  Status s;
+  for (const v1::FeedMessage& part : parts) {
+    s = ownership_->ApplyFeed(shard, part, now(), [this, wanted](BucketId bucket, bool writable) {
+      if (writable && !troubles_.empty()) troubles_.Clear(bucket);
+      if (wanted) bucket_news_.push_back({bucket, writable});
+    });
+    if (!s.ok()) break;
+  }
   if (ownership_->table().level() != level) {
     env_.log.Info("router_modulus_grown", {{"modulus", ownership_->table().modulus()}});
   }
@@ -369,22 +396,13 @@ void Node::TakeHints(const CallMachine& call, const Status& status) {
     if (!troubles_.empty() && !call.traits().read) troubles_.Clear(bucket);
     return;
   }
-  const Hint& hint = status.hint();
   switch (Judge(status)) {
-    case Verdict::kReroute: {
-      const ShardUid at = hint.destination.value_or(
-          status.reason() == Reason::kStaleEpoch ? call.asked().shard : ShardUid());
-      if (at && hint.epoch && ownership_->Hint(value, {at, *hint.epoch}, now())) {
-        bucket_news_.push_back({bucket, true});
-      } else if (call.traits().mode == v1::MODE_RW && !(hint.destination && hint.epoch)) {
-        ownership_->Forget(value, call.asked());
+    case Verdict::kReroute:
+      // A follower may be behind: what it does not have its leader may.
+      if (call.traits().mode == v1::MODE_RW || OwnerNamed(call.asked(), status)) {
+        TakeOwnerHint(bucket, call.asked(), status);
       }
       return;
-    }
-    case Verdict::kNotLeader:
-      return TakeHealth(health_.OnNotLeader(now(), call.peer(), hint.leader, hint.term));
-    case Verdict::kTopology:
-      return NoteTopologyVersion(call.peer(), hint.number.value_or(0));
     case Verdict::kMoving:
       return troubles_.Note(bucket, Reason::kTransferIsInProgress, now());
     case Verdict::kFinal:
@@ -392,10 +410,45 @@ void Node::TakeHints(const CallMachine& call, const Status& status) {
         troubles_.Note(bucket, Reason::kQuarantined, now());
       }
       return;
+    case Verdict::kNotLeader:
+    case Verdict::kTopology:
+      return TakeReplicaHints(call.peer(), status);
     case Verdict::kBusy:
     case Verdict::kUnknown:
       return;
   }
+}
+
+bool Node::TakeOwnerHint(BucketId bucket, const Owner& asked, const Status& status) {
+  if (Judge(status) != Verdict::kReroute) return false;
+  const auto named = OwnerNamed(asked, status);
+  if (!named) {
+    ownership_->Forget(bucket, asked);
+    return false;
+  }
+  if (!ownership_->Hint(bucket, *named, now())) return false;
+  bucket_news_.push_back({bucket, true});
+  return true;
+}
+
+void Node::TakeReplicaHints(const NodeName& replica, const Status& status) {
+  const Hint& hint = status.hint();
+  switch (Judge(status)) {
+    case Verdict::kNotLeader:
+      return TakeHealth(health_.OnNotLeader(now(), replica, hint.leader, hint.term));
+    case Verdict::kTopology:
+      return NoteTopologyVersion(replica, hint.number.value_or(0));
+    case Verdict::kReroute:
+    case Verdict::kMoving:
+    case Verdict::kFinal:
+    case Verdict::kBusy:
+    case Verdict::kUnknown:
+      return;
+  }
+}
+
+Status Node::ReachLevel(std::uint32_t level) {
+  return ownership_->Reach({static_cast<std::uint8_t>(std::min<std::uint32_t>(level, 255)), 0});
 }
 
 void Node::AskOwners(ShardUid contradicted) {

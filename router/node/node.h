@@ -60,6 +60,9 @@ class Node final : private Host {
   Node& operator=(const Node&) = delete;
 
   void OnMessage(const NodeName& from, Lane lane, std::string bytes);
+  // The connection over which this node speaks to `peer` has ended, and everything that came over
+  // it was given to OnMessage: what it has not answered it will not.
+  void OnDisconnect(const NodeName& peer);
 
   // Refuses new calls with ROUTER_IS_DISABLED; `done` runs once those under way have finished, at
   // the latest after `grace`. Once only.
@@ -82,6 +85,9 @@ class Node final : private Host {
                                  const std::vector<NodeName>& tried) override;
   void Reply(const NodeName& client, const v1::ClientResponse& response) override;
   void TakeHints(const CallMachine& call, const Status& status) override;
+  bool TakeOwnerHint(BucketId bucket, const Owner& asked, const Status& status) override;
+  void TakeReplicaHints(const NodeName& replica, const Status& status) override;
+  Status ReachLevel(std::uint32_t level) override;
   void AskOwners(ShardUid contradicted) override;
   void AskReplicas(ShardUid shard) override;
   void AskTopology() override;
@@ -98,6 +104,7 @@ class Node final : private Host {
   void Flush();
   void Settle();
   void Arm();
+  void LosePeer(const NodeName& peer, Loss why);
   void OnTimer();
   void Housekeep();
   void TellDoubled();
@@ -105,7 +112,7 @@ class Node final : private Host {
   void CheckStopped();
   void TakeHealth(Health::Output output);
   void TakeFeed(ShardUid shard, Feed& feed, Feed::Output output);
-  void OnFeed(const NodeName& from, const v1::FeedMessage& message);
+  void OnFeed(const NodeName& from, v1::FeedMessage message);
   void OnPong(const NodeName& from, const v1::Pong& pong);
   void NoteTopologyVersion(const NodeName& from, std::uint64_t version);
   void FetchFrom(const NodeName& replica);

@@ -42,33 +42,48 @@ void Ownership::Claimed(std::uint32_t number, Owner owner, SteadyTime now) {
 Status Ownership::ApplyFeed(ShardUid shard, const v1::FeedMessage& message, SteadyTime now,
                             const News& news) {
   ETALON_RETURN_IF_ERROR(Reach(BucketAt(message.level(), 0)));
-  if (message.full()) claims_.BeginList(shard);
+  if (message.full() && message.part() == 0) claims_.BeginList(shard);
   for (const v1::FeedBucket& entry : message.buckets()) {
-    const BucketId bucket = BucketAt(message.level(), entry.bucket());
-    ETALON_RETURN_IF_ERROR(table_.Reach(bucket));
-    const Epoch epoch(entry.epoch());
-    const ShardUid destination(entry.destination());
-    table_.ForEachPart(bucket, [&](std::uint32_t n) {
-      if (!entry.gone()) return Claimed(n, {shard, epoch}, now);
-      claims_.Retract(n, shard);
-      if (destination) {
-        Offer(n, {destination, epoch}, shard, now);
-      } else {
-        table_.Withdraw(n, shard, epoch);
-      }
-    });
-    news(bucket, entry.gone() ? static_cast<bool>(destination) : !entry.readable_only());
+    const std::uint64_t end =
+        std::uint64_t{entry.bucket()} + std::max<std::uint32_t>(entry.count(), 1);
+    const auto last = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - 1, 0xffffffff));
+    ETALON_RETURN_IF_ERROR(table_.Reach(BucketAt(message.level(), last)));
+    for (std::uint64_t number = entry.bucket(); number < end; ++number) {
+      const BucketId bucket = BucketAt(message.level(), static_cast<std::uint32_t>(number));
+      Told(shard, bucket, entry, now);
+      news(bucket, entry.gone() ? entry.destination() != 0 : !entry.readable_only());
+    }
   }
-  if (message.full()) claims_.EndList(shard);
+  if (message.full() && !message.more()) claims_.EndList(shard);
   return OkStatus();
 }
 
-bool Ownership::Hint(RoutingValue value, Owner owner, SteadyTime now) {
-  return Offer(table_.NumberOf(value), owner, ShardUid(), now);
+void Ownership::Told(ShardUid shard, BucketId bucket, const v1::FeedBucket& entry, SteadyTime now) {
+  const Epoch epoch(entry.epoch());
+  const ShardUid destination(entry.destination());
+  table_.ForEachPart(bucket, [&](std::uint32_t n) {
+    if (!entry.gone()) return Claimed(n, {shard, epoch}, now);
+    claims_.Retract(n, shard);
+    if (destination) {
+      Offer(n, {destination, epoch}, shard, now);
+    } else {
+      table_.Withdraw(n, shard, epoch);
+    }
+  });
 }
 
-bool Ownership::Forget(RoutingValue value, Owner owner) {
-  return table_.Forget(table_.NumberOf(value), owner);
+bool Ownership::Hint(BucketId bucket, Owner owner, SteadyTime now) {
+  bool changed = false;
+  table_.ForEachPart(
+      bucket, [&](std::uint32_t n) { changed = Offer(n, owner, ShardUid(), now) || changed; });
+  return changed;
+}
+
+bool Ownership::Forget(BucketId bucket, Owner owner) {
+  bool changed = false;
+  table_.ForEachPart(bucket,
+                     [&](std::uint32_t n) { changed = table_.Forget(n, owner) || changed; });
+  return changed;
 }
 
 void Ownership::ForgetShard(ShardUid shard) {

@@ -107,10 +107,49 @@ TEST_F(OwnershipTest, BucketsThatCannotBeAreRefused) {
   EXPECT_EQ(List(kA, {}, 1u << 20).reason(), Reason::kModulusCap);
 }
 
+TEST_F(OwnershipTest, AnEntryMaySpeakOfManyBuckets) {
+  auto list = Message(true, 0, {{0, 1}, {3, 2, true, kB}});
+  list.mutable_buckets(0)->set_count(3);
+  ASSERT_TRUE(Apply(kA, list).ok());
+  EXPECT_EQ(news, "0w 1w 2w 3w ");
+  for (std::uint32_t n : {0u, 1u, 2u}) EXPECT_EQ(At(n), (Owner{kA, Epoch(1)}));
+  EXPECT_EQ(At(3), (Owner{kB, Epoch(2)}));
+  for (std::uint32_t count : {2u, 0xffffffffu}) {
+    list.mutable_buckets(1)->set_count(count);
+    EXPECT_EQ(Apply(kA, list).reason(), Reason::kBucketOutOfRange) << count;
+  }
+}
+
+TEST_F(OwnershipTest, AListInPartsIsOneList) {
+  ASSERT_TRUE(List(kB, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}).ok());
+  // A claims all of them too.
+  ASSERT_TRUE(List(kA, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}).ok());
+  now += seconds(5);
+  ASSERT_EQ(ownership.claims().Doubled(now).size(), 4u);
+  auto first = Message(true, 0, {{0, 1}});
+  first.set_more(true);
+  auto second = Message(true, 0, {{3, 1}});
+  second.set_part(1);
+  ASSERT_TRUE(Apply(kA, first).ok());
+  EXPECT_EQ(ownership.claims().Doubled(now).size(), 4u) << "the rest may still come";
+  ASSERT_TRUE(Apply(kA, second).ok());
+  EXPECT_EQ(ownership.claims().Doubled(now).size(), 2u) << "claims of both parts stand";
+}
+
+TEST_F(OwnershipTest, AHintOfALowerLevelNamesEveryPart) {
+  ASSERT_TRUE(List(kA, {{1, 1}}).ok());
+  ASSERT_TRUE(ownership.Reach({1, 0}).ok());
+  EXPECT_TRUE(ownership.Hint({0, 1}, {kB, Epoch(2)}, now));
+  EXPECT_EQ(At(1), (Owner{kB, Epoch(2)}));
+  EXPECT_EQ(At(5), (Owner{kB, Epoch(2)}));
+  EXPECT_TRUE(ownership.Forget({0, 1}, {kB, Epoch(2)}));
+  EXPECT_EQ(At(5), std::nullopt);
+}
+
 TEST_F(OwnershipTest, HintsCountWhenTheyAreNewer) {
   ASSERT_TRUE(List(kA, {{0, 4}}).ok());
-  EXPECT_FALSE(ownership.Hint(RoutingValue(8), {kB, Epoch(4)}, now));
-  EXPECT_TRUE(ownership.Hint(RoutingValue(8), {kB, Epoch(5)}, now));
+  EXPECT_FALSE(ownership.Hint({0, 0}, {kB, Epoch(4)}, now));
+  EXPECT_TRUE(ownership.Hint({0, 0}, {kB, Epoch(5)}, now));
   EXPECT_EQ(At(0), (Owner{kB, Epoch(5)}));
 }
 

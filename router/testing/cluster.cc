@@ -74,6 +74,7 @@ void Cluster::StartRouter() {
   world.SetReceiver("router", [this](const NodeName& from, Lane lane, std::string bytes) {
     router->OnMessage(from, lane, std::move(bytes));
   });
+  world.net().SetEndWatcher("router", [this](const NodeName& peer) { router->OnDisconnect(peer); });
 }
 
 void Cluster::Start() {

@@ -1,7 +1,9 @@
 #include "router/testing/fake_storage.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "placement/modulus.h"
 #include "proto/wire.h"
 
 namespace etalon::router::testing {
@@ -42,7 +44,7 @@ void FakeShard::Leave(std::uint32_t bucket, ShardUid to, std::uint64_t epoch_the
   if (!silent) Publish({bucket});
 }
 
-void FakeShard::Rebase(std::uint32_t to_level) {
+void FakeShard::Rebase(std::uint32_t to_level, bool silent) {
   while (level < to_level) {
     const auto halves = [modulus = Modulus()](auto& map) {
       for (const auto& [bucket, value] : std::map(map)) map[bucket + modulus] = value;
@@ -52,6 +54,7 @@ void FakeShard::Rebase(std::uint32_t to_level) {
     ++level;
   }
   ++index;
+  if (silent) return;
   std::set<std::uint32_t> all;
   for (const auto& [bucket, epoch] : owned) all.insert(bucket);
   for (const auto& [bucket, left] : gone) all.insert(bucket);
@@ -168,12 +171,7 @@ v1::CallReply FakeReplica::Answer(const v1::Call& call) {
   const std::uint32_t bucket = static_cast<std::uint32_t>(call.routing_value() % shard_.Modulus());
   const auto row = shard_.owned.find(bucket);
   if (row == shard_.owned.end() || row->second != call.epoch()) {
-    Hint hint;
-    if (const auto left = shard_.gone.find(bucket); left != shard_.gone.end()) {
-      hint.destination = left->second.to;
-      hint.epoch = Epoch(left->second.epoch);
-    }
-    return refuse_with(Aborted(Reason::kWrongBucket, "not here", hint));
+    return refuse_with(WrongBucket(bucket));
   }
   const std::pair id(call.request().client(), call.request().sequence());
   if (id.first != 0) {
@@ -216,20 +214,37 @@ v1::MapRunReply FakeReplica::Run(const v1::MapRun& run) {
     *reply.mutable_status() = ToProto(Unavailable(Reason::kNonMaster, "not the leader"));
     return reply;
   }
-  const std::uint32_t modulus = shard_.bucket_count << run.level();
+  // Of a level that the shard does not have yet it owns the parts of what it owns; of a lower one
+  // it answers for its own buckets.
+  const auto at = static_cast<std::uint8_t>(std::max(run.level(), shard_.level));
+  reply.set_level(at);
   for (const v1::BucketEpoch& named : run.buckets()) {
-    // A level that the shard does not have yet: it owns the halves of what it owns.
-    const auto row = shard_.owned.find(named.bucket() % shard_.Modulus());
-    if (row == shard_.owned.end() || row->second != named.epoch() || modulus < shard_.Modulus()) {
-      reply.add_rest(named.bucket());
-      continue;
+    const BucketId bucket{static_cast<std::uint8_t>(run.level()), named.bucket()};
+    for (std::uint32_t part : placement::ExpandBucket(bucket, at, shard_.bucket_count)) {
+      const std::uint32_t own = part % shard_.Modulus();
+      const auto row = shard_.owned.find(own);
+      if (row == shard_.owned.end() || row->second != named.epoch()) {
+        v1::BucketResult& rest = *reply.add_rest();
+        rest.set_bucket(part);
+        *rest.mutable_status() = ToProto(WrongBucket(own));
+        continue;
+      }
+      ++shard_.runs[std::to_string(part) + "@" + std::to_string(at)];
+      v1::BucketResult& result = *reply.add_results();
+      result.set_bucket(part);
+      result.set_result(shard_.name);
     }
-    ++shard_.runs[std::to_string(named.bucket()) + "@" + std::to_string(run.level())];
-    v1::BucketResult& result = *reply.add_results();
-    result.set_bucket(named.bucket());
-    result.set_result(shard_.name);
   }
   return reply;
+}
+
+Status FakeReplica::WrongBucket(std::uint32_t bucket) const {
+  Hint hint;
+  if (const auto left = shard_.gone.find(bucket); left != shard_.gone.end()) {
+    hint.destination = left->second.to;
+    hint.epoch = Epoch(left->second.epoch);
+  }
+  return Aborted(Reason::kWrongBucket, "not here", hint);
 }
 
 void FakeReplica::OnMessage(const NodeName& from, const std::string& bytes) {

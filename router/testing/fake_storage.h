@@ -47,7 +47,7 @@ struct FakeShard {
   // Each also tells the subscribers, unless `silent`.
   void Own(std::uint32_t bucket, std::uint64_t epoch, bool silent = false);
   void Leave(std::uint32_t bucket, ShardUid to, std::uint64_t epoch_there, bool silent = false);
-  void Rebase(std::uint32_t to_level);
+  void Rebase(std::uint32_t to_level, bool silent = false);
   void Publish(std::set<std::uint32_t> buckets);
   void Lead(const std::string& replica) {
     leader = replica;
@@ -104,6 +104,7 @@ class FakeReplica {
   void Subscribe(const NodeName& from, const v1::FeedSubscribe& request);
   v1::CallReply Answer(const v1::Call& call);
   v1::MapRunReply Run(const v1::MapRun& run);
+  Status WrongBucket(std::uint32_t bucket) const;
   void Send(const NodeName& to, v1::NodeMessage message);
   void Beat();
 

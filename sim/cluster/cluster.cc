@@ -159,6 +159,7 @@ void Cluster::StartRouter(const NodeName& name, Env env) {
   world_.SetReceiver(name, [raw](const NodeName& from, Lane lane, std::string bytes) {
     raw->OnMessage(from, lane, std::move(bytes));
   });
+  world_.net().SetEndWatcher(name, [raw](const NodeName& peer) { raw->OnDisconnect(peer); });
 }
 
 void Cluster::Crash(const NodeName& name, CrashKind kind) {

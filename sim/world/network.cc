@@ -26,12 +26,27 @@ bool Network::Blocked(const NodeName& from, const NodeName& to) const {
   return cuts_.count({from, to}) || isolated_.count(from) || isolated_.count(to);
 }
 
-void Network::Down(const NodeName& node) {
+void Network::Down(const NodeName& node, bool told) {
   receivers_.erase(node);
+  end_watchers_.erase(node);
+  for (const auto& [other, watcher] : end_watchers_) {
+    if (told && under_way_.contains({other, node, Lane::kControl})) TellEnd(other, node);
+  }
   // The events that would have given the bytes back are gone with the node's life.
   const auto of_node = [&](const auto& item) { return std::get<1>(item.first) == node; };
   std::erase_if(under_way_, of_node);
   std::erase_if(last_arrival_, of_node);
+}
+
+void Network::TellEnd(const NodeName& node, const NodeName& down) {
+  const SteadyTime when =
+      events_.now() + random_.Between(options_.latency_min, options_.latency_max);
+  events_.Schedule(when, owners_.at(node), EventKind::kMessage, [this, node, down] {
+    const auto watcher = end_watchers_.find(node);
+    if (watcher == end_watchers_.end() || Blocked(down, node)) return;
+    const EndWatcher tell = watcher->second;
+    tell(down);
+  });
 }
 
 SendResult Network::Send(const NodeName& from, const NodeName& to, Lane lane, std::string bytes) {

@@ -53,8 +53,16 @@ class Network {
   void SetReceiver(const NodeName& node, Receiver receiver) {
     receivers_[node] = std::move(receiver);
   }
-  // The node is down: its receiver goes, and so does what is under way to it.
-  void Down(const NodeName& node);
+  // `node` hears when a process that it sent to has ended, as it would from a broken connection: at
+  // once, or when the machine is up again. What it sent and has no answer to is lost. It does not
+  // hear it when the way between them is cut just then.
+  using EndWatcher = std::function<void(const NodeName& peer)>;
+  void SetEndWatcher(const NodeName& node, EndWatcher watcher) {
+    end_watchers_[node] = std::move(watcher);
+  }
+  // The node is down: its receiver goes, and so does what is under way to it. `told`: somebody is
+  // left at its address who says so.
+  void Down(const NodeName& node, bool told);
   SendResult Send(const NodeName& from, const NodeName& to, Lane lane, std::string bytes);
 
   std::uint64_t sent() const { return sent_; }
@@ -64,6 +72,7 @@ class Network {
   using Channel = std::tuple<NodeName, NodeName, Lane>;
 
   bool Blocked(const NodeName& from, const NodeName& to) const;
+  void TellEnd(const NodeName& node, const NodeName& down);
   void Carry(const Channel& channel, std::string bytes, bool lost);
 
   Events& events_;
@@ -71,6 +80,7 @@ class Network {
   NetworkOptions options_;
   std::map<NodeName, Events::Owner> owners_;
   std::map<NodeName, Receiver> receivers_;
+  std::map<NodeName, EndWatcher> end_watchers_;
   std::set<std::pair<NodeName, NodeName>> cuts_;
   std::set<NodeName> isolated_;
   std::set<NodeName> reliable_;

@@ -47,7 +47,7 @@ void SimWorld::Crash(const NodeName& name, CrashKind kind) {
   node.up = false;
   node.executor->Switch(false);
   events_.Drop(node.owner);
-  net_.Down(name);
+  net_.Down(name, kind == CrashKind::kProcess);
   node.disk->DropJobs();
   if (kind == CrashKind::kPower) node.disk->LosePower();
   events_.Mix(node.owner);
@@ -57,7 +57,7 @@ Env SimWorld::Restart(const NodeName& name) {
   Node& node = At(name);
   ETALON_CHECK(!node.up, "a start of a node that is up");
   events_.Drop(node.owner);  // messages sent to it while it was down
-  net_.Down(name);
+  net_.Down(name, true);
   node.up = true;
   node.executor->Switch(true);
   return EnvOf(node);

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "placement/modulus.h"
+
 namespace etalon::storage {
 
 namespace {
 
 bool IsReadFunction(std::string_view function) { return function == "get" || function == "scan"; }
-bool IsWriteFunction(std::string_view function) {
-  return function == "put" || function == "insert" || function == "update" ||
-         function == "delete" || function == "txn";
-}
 
 Status HeldTooLong() {
   return Status(Code::kDeadlineExceeded, Reason::kTransferIsInProgress,
@@ -25,6 +23,11 @@ Status UnknownFunction(std::string_view function) {
 }
 
 }  // namespace
+
+bool IsWriteFunction(std::string_view function) {
+  return function == "put" || function == "insert" || function == "update" ||
+         function == "delete" || function == "txn";
+}
 
 Calls::Calls(CallHost& host, Stats& stats, Random random)
     : host_(host), stats_(stats), scans_(random) {}
@@ -72,6 +75,7 @@ void Calls::HandleWrite(CallTicket ticket, const v1::Call& call) {
                   InvalidArgument("'" + call.function() + "' writes: call it with mode rw"));
   }
   if (!host_.IsLeader()) return Finish(ticket, host_.NotLeader());
+  if (Status s = CheckLevel(call); !s.ok()) return Finish(ticket, s);
   if (Status s = host_.State().CheckArguments(call); !s.ok()) return Finish(ticket, s);
   if (Status s = host_.WritesAllowed(); !s.ok()) return Finish(ticket, s);
   if (Status s = host_.State().CheckWrite(ticket.value, Epoch(call.epoch())); !s.ok()) {
@@ -83,6 +87,15 @@ void Calls::HandleWrite(CallTicket ticket, const v1::Call& call) {
     flush_scheduled_ = true;
     host_.Later([this] { Flush(); });
   }
+}
+
+Status Calls::CheckLevel(const v1::Call& call) const {
+  const bucket::StateMachine& state = host_.State();
+  if (call.has_level()) {
+    const auto level = static_cast<std::uint8_t>(std::min<std::uint32_t>(call.level(), 255));
+    ETALON_RETURN_IF_ERROR(placement::CheckLevel(state.bucket_count(), level));
+  }
+  return state.CheckLevel(call);
 }
 
 // A write of a bucket that is about to be given up waits: it is decided within milliseconds.
@@ -149,6 +162,7 @@ void Calls::Read(CallTicket ticket, const v1::Call& call) {
   if (next_page && !scan.ParseFromString(call.args())) {
     return Finish(ticket, InvalidArgument("the arguments of 'scan' cannot be parsed"));
   }
+  if (Status s = CheckLevel(call); !s.ok()) return Finish(ticket, s);
   if (Status s = host_.State().CheckRead(ticket.value, Epoch(call.epoch())); !s.ok()) {
     if (next_page && !scan.cursor().empty()) {
       s = Status(Code::kAborted, Reason::kScanRestarted,
@@ -157,7 +171,9 @@ void Calls::Read(CallTicket ticket, const v1::Call& call) {
     return Finish(ticket, s);
   }
   if (next_page) {
-    auto page = scans_.Page(ticket.value, scan, host_.State(), host_.Store(), now);
+    const std::uint8_t level =
+        call.has_level() ? static_cast<std::uint8_t>(call.level()) : host_.State().level();
+    auto page = scans_.Page(ticket.value, level, scan, host_.State(), host_.Store(), now);
     return page.ok() ? Finish(ticket, OkStatus(), page->SerializeAsString())
                      : Finish(ticket, page.status());
   }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/random.h"
@@ -25,6 +26,9 @@
 #include "storage/node/stats.h"
 
 namespace etalon::storage {
+
+// The functions that change records; they run in mode rw only.
+bool IsWriteFunction(std::string_view function);
 
 class CallHost {
  public:
@@ -87,6 +91,7 @@ class Calls {
   void HandleWrite(CallTicket ticket, const v1::Call& call);
   void HandleRead(CallTicket ticket, v1::Call call);
   void Read(CallTicket ticket, const v1::Call& call);
+  Status CheckLevel(const v1::Call& call) const;
   bool Hold(CallTicket& ticket);
   void Flush();
   void Finish(const CallTicket& ticket, const Status& status, std::string result = {});

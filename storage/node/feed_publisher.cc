@@ -1,5 +1,8 @@
 #include "storage/node/feed_publisher.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "proto/wire.h"
 
 namespace etalon::storage {
@@ -29,88 +32,176 @@ v1::FeedBucket Describe(std::uint32_t number, const Row* row, const bucket::Mark
   return out;
 }
 
+std::uint32_t CountOf(const v1::FeedBucket& entry) {
+  return std::max<std::uint32_t>(entry.count(), 1);
+}
+
+// One message under construction.
+class Part {
+ public:
+  explicit Part(v1::FeedMessage* out) : out_(out) {}
+
+  // False when there is no room left.
+  bool Add(const v1::FeedBucket& entry) {
+    if (last_ != nullptr && Continues(*last_, entry)) {
+      last_->set_count(CountOf(*last_) + 1);
+      return true;
+    }
+    const std::size_t size = entry.ByteSizeLong() + kOverhead;
+    if (last_ != nullptr && bytes_ + size > FeedPublisher::kPartBytes) return false;
+    bytes_ += size;
+    last_ = out_->add_buckets();
+    *last_ = entry;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kOverhead = 16;  // of an entry in a message, with its count
+
+  static bool Continues(const v1::FeedBucket& run, const v1::FeedBucket& next) {
+    return next.bucket() == run.bucket() + CountOf(run) && next.epoch() == run.epoch() &&
+           next.gone() == run.gone() && next.destination() == run.destination() &&
+           next.readable_only() == run.readable_only();
+  }
+
+  v1::FeedMessage* const out_;
+  v1::FeedBucket* last_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// All buckets from *next on that are here or were; moves *next behind the last one told. True when
+// there are no more.
+bool AddList(const FeedPublisher::View& view, std::uint64_t* next, v1::FeedMessage* out) {
+  Part part(out);
+  auto row = view.rows.lower_bound(static_cast<std::uint32_t>(*next));
+  auto mark = view.marks.lower_bound(static_cast<std::uint32_t>(*next));
+  while (row != view.rows.end() || mark != view.marks.end()) {
+    const bool has_row =
+        mark == view.marks.end() || (row != view.rows.end() && row->first <= mark->first);
+    const bool has_mark =
+        row == view.rows.end() || (mark != view.marks.end() && mark->first <= row->first);
+    const std::uint32_t number = has_row ? row->first : mark->first;
+    const bool here = has_row && bucket::IsReadable(row->second.status);
+    // One that has never been here, and is not yet, is nobody's news.
+    if (here || has_mark) {
+      const v1::FeedBucket entry = Describe(number, has_row ? &row->second : nullptr,
+                                            has_mark ? mark->second : bucket::Marks());
+      if (!part.Add(entry)) return false;
+    }
+    *next = std::uint64_t{number} + 1;
+    if (has_row) ++row;
+    if (has_mark) ++mark;
+  }
+  return true;
+}
+
+bool AddDelta(const FeedPublisher::View& view, std::set<std::uint32_t>* buckets,
+              v1::FeedMessage* out) {
+  Part part(out);
+  while (!buckets->empty()) {
+    const std::uint32_t number = *buckets->begin();
+    const auto row = view.rows.find(number);
+    const auto mark = view.marks.find(number);
+    const v1::FeedBucket entry =
+        Describe(number, row == view.rows.end() ? nullptr : &row->second,
+                 mark == view.marks.end() ? bucket::Marks() : mark->second);
+    if (!part.Add(entry)) return false;
+    buckets->erase(buckets->begin());
+  }
+  return true;
+}
+
 }  // namespace
 
-v1::FeedMessage FeedPublisher::Full(const bucket::StateMachine& state, Term term) const {
+FeedPublisher::View FeedPublisher::ViewOf(const bucket::StateMachine& state, Term term) {
+  return {state.shard(),
+          term,
+          state.level(),
+          state.applied_index(),
+          TopologyVersion(state.topology().version()),
+          state.rows(),
+          state.marks()};
+}
+
+v1::FeedMessage FeedPublisher::Header(const Subscriber& subscriber, const View& view) {
   v1::FeedMessage out;
-  out.set_shard(state.shard().value());
-  out.set_term(term.value());
-  out.set_level(state.level());
-  out.set_index(state.applied_index().value());
-  out.set_full(true);
-  out.set_topology_version(state.topology().version());
-  for (const auto& [number, row] : state.rows()) {
-    if (bucket::IsReadable(row.status))
-      *out.add_buckets() = Describe(number, &row, state.FindMarks(number));
+  out.set_subscription(subscriber.subscription);
+  out.set_shard(view.shard.value());
+  out.set_term(view.term.value());
+  out.set_level(view.level);
+  out.set_previous_index(subscriber.last.value());
+  out.set_topology_version(view.topology.value());
+  return out;
+}
+
+v1::FeedMessage FeedPublisher::NextPart(Subscriber& subscriber, const View& view, SteadyTime now) {
+  if (!subscriber.telling) {
+    Telling& begun = subscriber.telling.emplace();
+    begun.full = std::exchange(subscriber.list, false);
+    begun.index = view.index;
+    // A list that begins now has all that changed before.
+    auto changed = std::exchange(subscriber.changed, {});
+    if (!begun.full) begun.buckets = std::move(changed);
   }
-  for (const auto& [number, marks] : state.marks()) {
-    const Row* row = state.FindRow(number);
-    if (row == nullptr || !bucket::IsReadable(row->status))
-      *out.add_buckets() = Describe(number, row, marks);
+  Telling& telling = *subscriber.telling;
+  v1::FeedMessage out = Header(subscriber, view);
+  out.set_index(telling.index.value());
+  out.set_full(telling.full);
+  out.set_part(telling.part++);
+  const bool whole =
+      telling.full ? AddList(view, &telling.next, &out) : AddDelta(view, &telling.buckets, &out);
+  out.set_more(!whole);
+  subscriber.told = now;
+  if (whole) {
+    subscriber.last = telling.index;
+    subscriber.telling.reset();
   }
+  return out;
+}
+
+v1::FeedMessage FeedPublisher::Heartbeat(Subscriber& subscriber, const View& view, SteadyTime now) {
+  v1::FeedMessage out = Header(subscriber, view);
+  subscriber.last = view.index;
+  subscriber.told = now;
+  out.set_index(view.index.value());
+  out.set_heartbeat(true);
   return out;
 }
 
 v1::FeedMessage FeedPublisher::Subscribe(const NodeName& from, const v1::FeedSubscribe& request,
-                                         const bucket::StateMachine& state, Term term,
-                                         SteadyTime now) {
-  v1::FeedMessage out;
+                                         const View& view, SteadyTime now) {
   if (subscribers_.size() >= kMaxSubscribers && !subscribers_.contains(from)) {
-    *out.mutable_status() =
+    v1::FeedMessage refusal;
+    refusal.set_subscription(request.subscription());
+    refusal.set_shard(view.shard.value());
+    *refusal.mutable_status() =
         ToProto(ResourceExhausted("too many routers listen to this shard's feed"));
-    out.set_shard(state.shard().value());
-  } else {
-    out = Full(state, term);
-    subscribers_[from] = {request.subscription(), state.applied_index(), now};
+    return refusal;
   }
-  out.set_subscription(request.subscription());
-  return out;
+  Subscriber& subscriber = subscribers_[from];
+  subscriber = {};
+  subscriber.subscription = request.subscription();
+  subscriber.list = true;
+  return NextPart(subscriber, view, now);
 }
 
-void FeedPublisher::Unsubscribe(const NodeName& from) { subscribers_.erase(from); }
-
-std::vector<FeedPublisher::Outgoing> FeedPublisher::Flush(const bucket::StateMachine& state,
-                                                          Term term, SteadyTime now) {
+std::vector<FeedPublisher::Outgoing> FeedPublisher::Flush(const View& view, SteadyTime now) {
   std::vector<Outgoing> out;
-  if (!subscribers_.empty() && (all_changed_ || !changed_.empty())) {
-    v1::FeedMessage delta;
-    if (all_changed_) {
-      delta = Full(state, term);  // a change of level names every bucket anew
+  for (auto& [name, subscriber] : subscribers_) {
+    if (all_changed_) {  // a change of level names every bucket anew
+      subscriber.telling.reset();
+      subscriber.changed.clear();
+      subscriber.list = true;
     } else {
-      delta.set_shard(state.shard().value());
-      delta.set_term(term.value());
-      delta.set_level(state.level());
-      delta.set_index(state.applied_index().value());
-      delta.set_topology_version(state.topology().version());
-      for (std::uint32_t number : changed_) {
-        *delta.add_buckets() = Describe(number, state.FindRow(number), state.FindMarks(number));
-      }
+      subscriber.changed.insert(changed_.begin(), changed_.end());
     }
-    for (auto& [name, subscriber] : subscribers_) {
-      delta.set_subscription(subscriber.subscription);
-      delta.set_previous_index(subscriber.last.value());
-      subscriber.last = state.applied_index();
-      subscriber.told = now;
-      out.push_back({name, delta});
+    while (subscriber.Due(now)) out.push_back({name, NextPart(subscriber, view, now)});
+    if (!subscriber.telling && now - subscriber.told >= kHeartbeat) {
+      out.push_back({name, Heartbeat(subscriber, view, now)});
     }
   }
   changed_.clear();
   all_changed_ = false;
-  for (auto& [name, subscriber] : subscribers_) {
-    if (now - subscriber.told < kHeartbeat) continue;
-    v1::FeedMessage beat;
-    beat.set_subscription(subscriber.subscription);
-    beat.set_shard(state.shard().value());
-    beat.set_term(term.value());
-    beat.set_level(state.level());
-    beat.set_previous_index(subscriber.last.value());
-    subscriber.last = state.applied_index();
-    beat.set_index(subscriber.last.value());
-    beat.set_heartbeat(true);
-    beat.set_topology_version(state.topology().version());
-    subscriber.told = now;
-    out.push_back({name, std::move(beat)});
-  }
   return out;
 }
 

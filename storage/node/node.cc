@@ -455,8 +455,7 @@ void Node::OnMapRun(const NodeName& from, const v1::MapRun& request) {
     *reply.mutable_status() = ToProto(status);
     return answer(std::move(reply));
   }
-  shard_->WantLevel(request.level());
-  RunMap(shard_->calls(), request, shard_->state().level(), shard_->state().modulus(), answer);
+  RunMap(shard_->calls(), request, shard_->state().level(), shard_->state().bucket_count(), answer);
 }
 
 void Node::Send(const NodeName& to, Lane lane, v1::NodeMessage message) {

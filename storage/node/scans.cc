@@ -4,6 +4,7 @@
 
 #include "common/bytes.h"
 #include "engine/store/keys.h"
+#include "placement/modulus.h"
 
 namespace etalon::storage {
 
@@ -25,7 +26,7 @@ std::string Cursor(std::uint64_t id, std::string_view next) {
 
 }  // namespace
 
-Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args,
+Result<v1::ScanResult> Scans::Page(RoutingValue v, std::uint8_t level, const v1::ScanArgs& args,
                                    const bucket::StateMachine& state, const store::Store& store,
                                    SteadyTime now) {
   const std::uint32_t limit = args.limit() == 0 ? kDefaultLimit : args.limit();
@@ -65,7 +66,8 @@ Result<v1::ScanResult> Scans::Page(RoutingValue v, const v1::ScanArgs& args,
     if (!args.start().empty() || !args.end().empty()) {
       return InvalidArgument("a scan of the whole bucket cannot start or end at a key");
     }
-    const auto range = store::BucketRange({state.level(), scan.bucket}, state.bucket_count());
+    const auto range = store::BucketRange(placement::BucketOf(v, state.bucket_count(), level),
+                                          state.bucket_count());
     scan.begin = range.begin;
     scan.end = range.end;
   } else if (scan.space) {

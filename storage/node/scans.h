@@ -28,11 +28,13 @@ class Scans {
   explicit Scans(Random random) : random_(random) {}
 
   // One page; the same cursor returns the same page again, except that of the last one, which ends
-  // the scan. The caller has checked that the bucket may be read here and now.
+  // the scan. The caller has checked that the bucket may be read here and now. `level` is that of
+  // the bucket that a scan of a whole bucket means: the shard's, or a higher one for a part of its
+  // bucket.
   // ABORTED/SCAN_RESTARTED: the cursor is of a scan that ended here (lease, restart, another
   // replica): start again. INVALID_ARGUMENT: malformed cursor. NOT_FOUND/UNKNOWN_SPACE.
   // RESOURCE_EXHAUSTED: too many open scans.
-  Result<v1::ScanResult> Page(RoutingValue v, const v1::ScanArgs& args,
+  Result<v1::ScanResult> Page(RoutingValue v, std::uint8_t level, const v1::ScanArgs& args,
                               const bucket::StateMachine& state, const store::Store& store,
                               SteadyTime now);
 

@@ -335,11 +335,8 @@ void Shard::OnRole(const consensus::RaftStatus& status) {
   if (lost) {
     calls_->OnLeadershipLost();
     for (auto& [index, pending] : proposals_.TakeAll()) Lose(std::move(pending), OutcomeUnknown());
-    for (auto& out : feed_.Close(NotLeader(), identity_.shard)) {
-      v1::NodeMessage message;
-      *message.mutable_feed() = std::move(out.message);
-      host_.Send(out.to, Lane::kControl, std::move(message));
-    }
+    for (auto& out : feed_.Close(NotLeader(), identity_.shard))
+      SendFeed(out.to, std::move(out.message));
     freezes_.clear();
     for (auto& [order, done] : std::exchange(moves_, {})) done(NotLeader());
   }
@@ -447,38 +444,37 @@ void Shard::Reply(const CallTicket& ticket, const Status& outcome, std::string r
 
 void Shard::OnSubscribe(const NodeName& from, const v1::FeedSubscribe& request) {
   if (request.cancel()) return feed_.Unsubscribe(from);
-  const auto answer = [this, from](v1::FeedMessage feed) {
-    v1::NodeMessage message;
-    *message.mutable_feed() = std::move(feed);
-    host_.Send(from, Lane::kControl, std::move(message));
-  };
-  const auto refuse = [this, answer, request](const Status& why) {
+  const auto refuse = [this, from, request](const Status& why) {
     v1::FeedMessage refusal;
     refusal.set_subscription(request.subscription());
     refusal.set_shard(identity_.shard.value());
     *refusal.mutable_status() = ToProto(why);
-    answer(std::move(refusal));
+    SendFeed(from, std::move(refusal));
   };
   if (!is_leader()) return refuse(NotLeader());
   ReadBarrier(Deadline::After(Now(), std::chrono::seconds(1)),
-              [this, from, request, answer, refuse](Status status) {
+              [this, from, request, refuse](Status status) {
                 if (status.ok() && !is_leader()) status = NotLeader();
                 if (!status.ok()) return refuse(status);
                 FlushFeed();  // older subscribers first: the new one's list already has what they
                               // are about to be told
-                answer(feed_.Subscribe(from, request, state(), raft_.term, Now()));
+                const auto view = FeedPublisher::ViewOf(state(), raft_.term);
+                SendFeed(from, feed_.Subscribe(from, request, view, Now()));
               });
+}
+
+void Shard::SendFeed(const NodeName& to, v1::FeedMessage feed) {
+  v1::NodeMessage message;
+  message.set_collection(identity_.collection.value());
+  *message.mutable_feed() = std::move(feed);
+  if (env_.net.Send(to, Lane::kControl, message.SerializeAsString()) != SendResult::kQueued)
+    feed_.Dropped(to);
 }
 
 void Shard::FlushFeed() {
   if (!is_leader() || !replica_->HasLease()) return;
-  for (auto& out : feed_.Flush(state(), raft_.term, Now())) {
-    v1::NodeMessage message;
-    message.set_collection(identity_.collection.value());
-    *message.mutable_feed() = std::move(out.message);
-    if (env_.net.Send(out.to, Lane::kControl, message.SerializeAsString()) != SendResult::kQueued)
-      feed_.Dropped(out.to);
-  }
+  for (auto& out : feed_.Flush(FeedPublisher::ViewOf(state(), raft_.term), Now()))
+    SendFeed(out.to, std::move(out.message));
 }
 
 void Shard::Tick() {

@@ -95,9 +95,6 @@ class Shard final : private consensus::Replica::Owner,
   // Stops admitting writes, hands leadership to `to` (or to the best voter), admits again.
   void HandOver(std::optional<MemberId> to, Deadline deadline, ControlDone done);
   void Checkpoint(ControlDone done);
-  // Somebody names buckets of that level: if it is above ours, ours rises to it, which moves
-  // nothing, as soon as no bucket is being moved.
-  void WantLevel(std::uint32_t level);
   void StartMove(const v1::SendRequest& request, UniqueFunction<void(Result<TransferId>)> done);
   void ReadBarrier(Deadline deadline, UniqueFunction<void(Status)> done) override;
 
@@ -196,6 +193,7 @@ class Shard final : private consensus::Replica::Owner,
   void Post(UniqueFunction<void()> task);
   void Tick();
   void FlushFeed();
+  void SendFeed(const NodeName& to, v1::FeedMessage feed);
   void CheckDisk();
   void MaybeCheckpoint();
   void BeginCheckpoint(ControlDone done);

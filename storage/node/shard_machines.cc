@@ -1,6 +1,5 @@
 // Shard: stepping the machines that move buckets, and carrying out what they ask for.
 
-#include <algorithm>
 #include <utility>
 
 #include "placement/modulus.h"
@@ -12,8 +11,6 @@ namespace etalon::storage {
 namespace {
 // Questions and answers wait so long for a read index; whoever asked asks again.
 constexpr Duration kConfirmWithin = std::chrono::seconds(2);
-// Nothing else begins meanwhile, unless the wish is repeated for longer.
-constexpr Duration kRebaseWish = std::chrono::seconds(5);
 }  // namespace
 
 void Shard::Run(UniqueFunction<void()> work) {
@@ -269,14 +266,6 @@ void Shard::EndHold(const transfer::ReleaseWrites& release) {
   const auto buckets = std::move(it->second.buckets);
   freezes_.erase(it);
   for (std::uint32_t bucket : buckets) calls_->EndHold(bucket);
-}
-
-void Shard::WantLevel(std::uint32_t level) {
-  if (!is_leader() || level <= state().level()) return;
-  const auto wanted = static_cast<std::uint8_t>(std::min<std::uint32_t>(level, 255));
-  if (!placement::CheckLevel(state().bucket_count(), wanted).ok()) return;
-  engine_->gate.Want(wanted, Now() + kRebaseWish);
-  StepTransfer(Machine::kTarget, {replica_->HasLease(), transfer::Wake{}});
 }
 
 void Shard::StartMove(const v1::SendRequest& request,
