@@ -45,5 +45,6 @@ Outcome RunMoney(std::uint64_t seed, bool verbose);
 Outcome RunRetire(std::uint64_t seed, bool verbose);
 Outcome RunRecover(std::uint64_t seed, bool verbose);
 Outcome RunProperty(std::uint64_t seed, bool verbose);
+Outcome RunMaps(std::uint64_t seed, bool verbose);
 
 }  // namespace etalon::sim

@@ -17,6 +17,7 @@ const std::vector<Scenario>& Scenarios() {
        RunRecover},
       {"property", "twelve rounds of moves, splits and doublings; 4,096 keys", 2, 0, nullptr,
        RunProperty},
+      {"maps", "map calls while splits double the modulus", 20, 0, nullptr, RunMaps},
   };
   return kScenarios;
 }
