@@ -4,6 +4,7 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -61,6 +62,7 @@ class FrameStream : public Base {
     counters_.messages_sent += frame.messages.size();
     outgoing_ = EncodeFrame(std::move(frame));
     writing_ = true;
+    write_began_ = std::chrono::steady_clock::now();
     this->StartWrite(&outgoing_);
   }
 
@@ -142,6 +144,7 @@ class FrameStream : public Base {
   grpc::ByteBuffer incoming_;
   std::size_t unhandled_ = 0;
   bool writing_ = false;
+  std::chrono::steady_clock::time_point write_began_;  // the one in flight
   bool reading_ = false;
   bool reads_ended_ = false;
   bool abandoned_ = false;

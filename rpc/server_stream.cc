@@ -9,11 +9,12 @@
 namespace etalon::rpc {
 
 ServerStream::ServerStream(std::shared_ptr<Endpoint> endpoint, grpc::CallbackServerContext* context,
-                           NodeName from, Lane lane)
+                           NodeName from, Lane lane, Duration patience)
     : FrameStream(endpoint->limits(), endpoint->limits().reply_queue, endpoint->counters()),
       endpoint_(std::move(endpoint)),
       context_(context),
       lane_(lane),
+      patience_(patience),
       from_(std::move(from)) {}
 
 ServerStream* ServerStream::Begin() {
@@ -83,6 +84,8 @@ void ServerStream::MalformedLocked() {
 }
 
 void ServerStream::FullLocked() {
+  // A write is in flight, or the queue would not be full.
+  if (std::chrono::steady_clock::now() - write_began_ < patience_) return;
   ++counters_.streams_cut;
   EndLocked(
       ResourceExhausted("the stream was cut: its answers are not read, read them or send less"));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "common/time.h"
 #include "rpc/endpoint.h"
 #include "rpc/frame_stream.h"
 
@@ -18,17 +19,18 @@ namespace etalon::rpc {
 // long as it lives.
 //
 // It ends when the peer half-closed and nothing that it sent waits for an answer; at once when a
-// frame is malformed (INVALID_ARGUMENT) or its reply queue is full (RESOURCE_EXHAUSTED: the peer
-// does not read). It belongs to gRPC from Begin on and destroys itself. Subclasses translate
-// messages: their hooks run with the mutex held unless said otherwise.
+// frame is malformed (INVALID_ARGUMENT) or its reply queue is full and stays so
+// (RESOURCE_EXHAUSTED: the peer does not read). It belongs to gRPC from Begin on and destroys
+// itself. Subclasses translate messages: their hooks run with the mutex held unless said otherwise.
 class ServerStream
     : public FrameStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>,
       public Sink,
       public std::enable_shared_from_this<ServerStream> {
  public:
-  // `from`: what the node sees as the sender; empty: the stream's reply address.
+  // `from`: what the node sees as the sender; empty: the stream's reply address. `patience`: for so
+  // long a full reply queue may stand still before the stream is cut; Push says kFull meanwhile.
   ServerStream(std::shared_ptr<Endpoint> endpoint, grpc::CallbackServerContext* context,
-               NodeName from, Lane lane);
+               NodeName from, Lane lane, Duration patience = Duration::zero());
 
   // What a service method returns.
   ServerStream* Begin();
@@ -64,6 +66,7 @@ class ServerStream
 
   grpc::CallbackServerContext* const context_;
   const Lane lane_;
+  const Duration patience_;
   NodeName from_;
   NodeName address_;
   std::shared_ptr<ServerStream> self_;  // until OnDone

@@ -26,8 +26,8 @@ std::string Local(int port) { return "127.0.0.1:" + std::to_string(port); }
 // A process with a server whose node answers each message with the same bytes.
 class EchoServer {
  public:
-  explicit EchoServer(const Limits& limits = {}, int port = 0)
-      : process("server", "", limits), service_(process.endpoint()) {
+  explicit EchoServer(const Limits& limits = {}, int port = 0, Duration patience = Duration::zero())
+      : process("server", "", limits), service_(process.endpoint(), patience) {
     process.on_message = [this](const Process::Message& message) {
       process.net().Send(message.from, message.lane, message.bytes);
     };
@@ -270,6 +270,31 @@ TEST(Transport, AClientThatNeverReadsIsCut) {
   const grpc::Status status = client.Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
   EXPECT_NE(status.error_message().find("not read"), std::string::npos) << status.error_message();
+}
+
+// With patience the answers that find no room are refused, and the stream lives while it moves.
+TEST(Transport, AStreamWithPatienceIsCutOnlyWhenItStands) {
+  EchoServer server({.reply_queue = 1 << 20}, 0, std::chrono::milliseconds(500));
+  RawClient client(server.address(), GrpcTransport::kStoragePipe);
+  ASSERT_TRUE(client.Write(FrameOf({"hello"})));
+  const auto got = server.process.Wait(1);
+  ASSERT_EQ(got.size(), 1u);
+  const auto push = [&] {
+    return server.process.Send(got[0].from, Lane::kControl, std::string(1 << 18, 'x'));
+  };
+  ASSERT_TRUE(Eventually([&] { return push() == SendResult::kFull; }));
+  EXPECT_EQ(server.process.counters().streams_cut, 0u);
+  // It reads again: there is room again.
+  ASSERT_TRUE(Eventually([&] {
+    std::string ignored;
+    return client.Read(&ignored) && push() == SendResult::kQueued;
+  }));
+  // It does not, for longer than that.
+  EXPECT_TRUE(Eventually([&] {
+    (void)push();
+    return server.process.counters().streams_cut == 1;
+  }));
+  EXPECT_EQ(client.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 // A node that is behind is not buried: its streams are not read, and the sender's queue fills up.

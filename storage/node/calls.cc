@@ -16,6 +16,8 @@ Status HeldTooLong() {
                 "the deadline passed while the bucket was on its way to another shard");
 }
 
+Status ReadTooLate() { return DeadlineExceeded("the deadline passed before the read ran"); }
+
 Status UnknownFunction(std::string_view function) {
   return Status(Code::kUnimplemented, Reason::kUnknownFunction,
                 "there is no function '" + std::string(function.substr(0, 64)) +
@@ -132,7 +134,47 @@ void Calls::Flush() {
   }
 }
 
+// The results of reads may be large, and whoever asks for many of them has to take them first.
+bool Calls::PutOff(CallTicket& ticket) {
+  if (ticket.sink || host_.MayReply(ticket.from)) return false;
+  put_off_[ticket.from].push_back(std::move(ticket));
+  return true;
+}
+
+void Calls::Resume(const NodeName& peer) {
+  auto it = put_off_.find(peer);
+  if (it == put_off_.end()) return;
+  // Those that are put off again come behind the others.
+  std::deque<CallTicket> tickets = std::move(it->second);
+  put_off_.erase(it);
+  while (!tickets.empty() && host_.MayReply(peer)) {
+    CallTicket ticket = std::move(tickets.front());
+    tickets.pop_front();
+    v1::Call call;
+    if (!call.ParseFromString(ticket.bytes)) continue;  // it was parsed when it came
+    if (ticket.deadline.Passed(host_.Now())) {
+      Finish(ticket, ReadTooLate());
+    } else {
+      HandleRead(std::move(ticket), std::move(call));
+    }
+  }
+  if (tickets.empty()) return;
+  auto& again = put_off_[peer];
+  for (CallTicket& ticket : again) tickets.push_back(std::move(ticket));
+  again = std::move(tickets);
+}
+
+void Calls::Forget(const NodeName& peer) {
+  const auto it = put_off_.find(peer);
+  if (it == put_off_.end()) return;
+  const std::deque<CallTicket> tickets = std::move(it->second);
+  put_off_.erase(it);
+  for (const CallTicket& ticket : tickets)
+    Finish(ticket, Status(Code::kCancelled, Reason::kNone, "whoever asked is gone"));
+}
+
 void Calls::HandleRead(CallTicket ticket, v1::Call call) {
+  if (PutOff(ticket)) return;
   if (call.mode() == v1::MODE_RW) {
     if (!host_.IsLeader()) return Finish(ticket, host_.NotLeader());
     const Deadline deadline = ticket.deadline;
@@ -154,9 +196,9 @@ void Calls::HandleRead(CallTicket ticket, v1::Call call) {
 }
 
 void Calls::Read(CallTicket ticket, const v1::Call& call) {
+  if (PutOff(ticket)) return;
   const SteadyTime now = host_.Now();
-  if (ticket.deadline.Passed(now))
-    return Finish(ticket, DeadlineExceeded("the deadline passed before the read ran"));
+  if (ticket.deadline.Passed(now)) return Finish(ticket, ReadTooLate());
   const bool next_page = call.function() == "scan";
   v1::ScanArgs scan;
   if (next_page && !scan.ParseFromString(call.args())) {
@@ -232,6 +274,14 @@ void Calls::OnLeadershipLost() {
 void Calls::OnTick() {
   const SteadyTime now = host_.Now();
   scans_.Expire(now);
+  const auto passed = [now](const CallTicket& t) { return t.deadline.Passed(now); };
+  for (auto& [peer, tickets] : put_off_) {
+    for (const CallTicket& ticket : tickets) {
+      if (passed(ticket)) Finish(ticket, ReadTooLate());
+    }
+    std::erase_if(tickets, passed);
+  }
+  std::erase_if(put_off_, [](const auto& waiting) { return waiting.second.empty(); });
   for (auto it = held_.begin(); it != held_.end();) {
     auto& tickets = it->second;
     for (auto t = tickets.begin(); t != tickets.end();) {

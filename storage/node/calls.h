@@ -48,6 +48,8 @@ class CallHost {
   // of them; on failure they are left as they are.
   virtual Status ProposeCalls(std::vector<CallTicket>& tickets) = 0;
   virtual void Reply(const CallTicket& ticket, const Status& status, std::string result) = 0;
+  // No: so much waits to be sent to that peer that reads for it are put off until Calls::Resume.
+  virtual bool MayReply(const NodeName& to) const = 0;
   // Runs `task` once after everything that is queued on the core executor now.
   virtual void Later(UniqueFunction<void()> task) = 0;
 };
@@ -80,7 +82,11 @@ class Calls {
   void EndHold(std::uint32_t bucket);
   // Not the leader any more: queued and held writes are answered NON_MASTER.
   void OnLeadershipLost();
-  void OnTick();  // deadlines of held calls, leases of scans
+  // The peer has taken most of what waited for it.
+  void Resume(const NodeName& peer);
+  // The peer is gone: its reads that were put off are not run.
+  void Forget(const NodeName& peer);
+  void OnTick();  // deadlines of calls that wait, leases of scans
 
   std::uint64_t queued_bytes() const { return queued_bytes_; }
   std::uint64_t held_bytes() const { return held_bytes_; }
@@ -93,6 +99,7 @@ class Calls {
   void Read(CallTicket ticket, const v1::Call& call);
   Status CheckLevel(const v1::Call& call) const;
   bool Hold(CallTicket& ticket);
+  bool PutOff(CallTicket& ticket);
   void Flush();
   void Finish(const CallTicket& ticket, const Status& status, std::string result = {});
 
@@ -102,6 +109,7 @@ class Calls {
   std::deque<CallTicket> writes_;  // admitted, not yet proposed
   bool flush_scheduled_ = false;
   std::map<std::uint32_t, std::deque<CallTicket>> held_;
+  std::map<NodeName, std::deque<CallTicket>> put_off_;  // reads, by who asks
   std::uint64_t queued_bytes_ = 0;
   std::uint64_t held_bytes_ = 0;
 };

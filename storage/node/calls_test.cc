@@ -117,6 +117,60 @@ TEST(StorageCalls, AReadThatWaitedTooLongDoesNotRun) {
   EXPECT_EQ(w.StatusOf(id).code(), Code::kDeadlineExceeded);
 }
 
+// Whoever takes the answers of reads slowly waits for the next ones; writes go on.
+TEST(StorageCalls, ReadsArePutOffWhileAnswersPileUp) {
+  CallWorld w;
+  w.replies_fit = false;
+  const auto first = w.Send(GetCall(1, "k"));
+  const auto second = w.Send(GetCall(1, "k"));
+  EXPECT_FALSE(w.Answered(first));
+  EXPECT_TRUE(w.Do(buckets::PutCall(1, "k", "v")).status.ok());
+  w.calls.Resume("router");  // nothing has changed
+  EXPECT_FALSE(w.Answered(first));
+  EXPECT_FALSE(w.calls.idle());
+  w.replies_fit = true;
+  w.calls.Resume("somebody else");
+  EXPECT_FALSE(w.Answered(first));
+  w.calls.Resume("router");
+  EXPECT_TRUE(w.StatusOf(first).ok());
+  EXPECT_TRUE(w.StatusOf(second).ok());
+  EXPECT_TRUE(w.calls.idle());
+}
+
+// What was confirmed before the wait is not after it.
+TEST(StorageCalls, AReadThatWasPutOffIsConfirmedAnew) {
+  CallWorld w;
+  w.barriers_open = false;
+  const auto id = w.Send(GetCall(1, "k"));
+  ASSERT_EQ(w.barriers.size(), 1u);
+  w.replies_fit = false;
+  w.barriers[0](OkStatus());
+  EXPECT_FALSE(w.Answered(id));
+  w.replies_fit = true;
+  w.calls.Resume("router");
+  EXPECT_FALSE(w.Answered(id));
+  ASSERT_EQ(w.barriers.size(), 2u);
+  w.leader = false;
+  w.barriers[1](w.NotLeader());
+  EXPECT_EQ(w.StatusOf(id).reason(), Reason::kNonMaster);
+}
+
+TEST(StorageCalls, ReadsThatWerePutOffEndWithTheirDeadlineOrTheirPeer) {
+  CallWorld w;
+  w.replies_fit = false;
+  v1::Call soon = GetCall(1, "k");
+  soon.set_timeout_millis(100);
+  const auto late = w.Send(soon);
+  const auto left = w.Send(GetCall(1, "k"));
+  w.now += std::chrono::milliseconds(100);
+  w.calls.OnTick();
+  EXPECT_EQ(w.StatusOf(late).code(), Code::kDeadlineExceeded);
+  EXPECT_FALSE(w.Answered(left));
+  w.calls.Forget("router");
+  EXPECT_EQ(w.StatusOf(left).code(), Code::kCancelled);
+  EXPECT_TRUE(w.calls.idle());
+}
+
 TEST(StorageCalls, TimeoutsAreCapped) {
   CallWorld w;
   const auto forever = w.Send(WithTimeout(PutCall(1, "k", "v"), 0xffffffff));

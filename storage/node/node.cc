@@ -15,7 +15,8 @@ constexpr char kLogDir[] = "log";
 constexpr char kStoreDir[] = "store";
 constexpr char kFormFile[] = "FORM";
 constexpr char kFormGeneration[] = "g-form";
-constexpr std::size_t kReplyFrameBytes = 4u << 20;
+// What found no room in a stream tries again after.
+constexpr Duration kReplyRetry = std::chrono::milliseconds(5);
 
 v1::FormRequest Canonical(v1::FormRequest request) {
   auto& members = *request.mutable_members();
@@ -465,32 +466,25 @@ void Node::Send(const NodeName& to, Lane lane, v1::NodeMessage message) {
 }
 
 void Node::SendReply(const NodeName& to, v1::CallReply reply) {
-  reply.SerializeToString(replies_[to].add_replies());
-  if (flush_scheduled_) return;
-  flush_scheduled_ = true;
+  replies_.Add(to, reply.SerializeAsString());
+  if (std::exchange(flush_scheduled_, true)) return;
   env_.core.Post(Guarded([this] { FlushReplies(); }));
 }
 
 void Node::FlushReplies() {
   flush_scheduled_ = false;
-  for (auto& waiting : std::exchange(replies_, {})) {
-    const NodeName& to = waiting.first;
-    v1::ReplyFrame part;
-    std::size_t bytes = 0;
-    const auto send = [&] {
-      v1::NodeMessage out;
-      part.SerializeToString(out.mutable_reply_frame());
-      Send(to, Lane::kControl, std::move(out));
-      part.Clear();
-      bytes = 0;
-    };
-    for (std::string& reply : *waiting.second.mutable_replies()) {
-      if (bytes > 0 && bytes + reply.size() > kReplyFrameBytes) send();
-      bytes += reply.size();
-      part.add_replies(std::move(reply));
-    }
-    if (part.replies_size() > 0) send();
+  const Replies::Flushed flushed = replies_.Flush([this](const NodeName& to, std::string frame) {
+    v1::NodeMessage out;
+    out.set_collection(identity_.collection.value());
+    out.set_reply_frame(std::move(frame));
+    return env_.net.Send(to, Lane::kControl, Serialize(out));
+  });
+  if (shard_ && shard_->formed()) {
+    for (const NodeName& peer : flushed.gone) shard_->calls().Forget(peer);
+    for (const NodeName& peer : flushed.ready) shard_->calls().Resume(peer);
   }
+  if (replies_.empty() || std::exchange(flush_scheduled_, true)) return;
+  env_.core.PostAt(env_.clock.Now() + kReplyRetry, Guarded([this] { FlushReplies(); }));
 }
 
 void Node::Fatal(const Status& status) {

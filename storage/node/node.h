@@ -17,6 +17,7 @@
 #include "storage/node/admin.h"
 #include "storage/node/identity.h"
 #include "storage/node/options.h"
+#include "storage/node/replies.h"
 #include "storage/node/shard.h"
 #include "storage/node/stats.h"
 
@@ -48,6 +49,7 @@ class Node final : private Shard::Host {
   // Shard::Host
   void Send(const NodeName& to, Lane lane, v1::NodeMessage message) override;
   void SendReply(const NodeName& to, v1::CallReply reply) override;
+  bool MayReply(const NodeName& to) const override { return !replies_.Enough(to); }
   void Fatal(const Status& status) override;
 
   Status OpenShard();
@@ -83,7 +85,7 @@ class Node final : private Shard::Host {
   std::unique_ptr<Shard> shard_;
   std::unique_ptr<Admin> admin_;
 
-  std::map<NodeName, v1::ReplyFrame> replies_;
+  Replies replies_;
   bool flush_scheduled_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // tasks hold it weakly
 };

@@ -46,6 +46,7 @@ class Shard final : private consensus::Replica::Owner,
     virtual void Send(const NodeName& to, Lane lane, v1::NodeMessage message) = 0;
     // Queues an answer to a call; answers of one turn to one peer leave in one frame.
     virtual void SendReply(const NodeName& to, v1::CallReply reply) = 0;
+    virtual bool MayReply(const NodeName& to) const = 0;  // as in CallHost
     // This replica cannot go on: the process must end.
     virtual void Fatal(const Status& status) = 0;
   };
@@ -160,6 +161,7 @@ class Shard final : private consensus::Replica::Owner,
   Duration Staleness() const override;
   Status ProposeCalls(std::vector<CallTicket>& tickets) override;
   void Reply(const CallTicket& ticket, const Status& status, std::string result) override;
+  bool MayReply(const NodeName& to) const override { return host_.MayReply(to); }
   void Later(UniqueFunction<void()> task) override { Post(std::move(task)); }
 
   // transfer::RefCounter: nothing holds write references yet, so there is nothing to drain.

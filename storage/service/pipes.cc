@@ -11,6 +11,10 @@
 namespace etalon::storage {
 namespace {
 
+// A router whose answers pile up is slow; one that has taken none of them for so long does not
+// read. What it asked for is not produced meanwhile (storage/node/replies.h).
+constexpr std::chrono::seconds kRouterReads{10};
+
 std::string Metadata(const grpc::CallbackServerContext& context, const char* name) {
   const auto found = context.client_metadata().find(name);
   return found == context.client_metadata().end()
@@ -60,8 +64,8 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StorageService::Pip
     grpc::CallbackServerContext* context) {
   const std::string router = Metadata(*context, "etalon-node");
   const std::optional<Lane> lane = LaneOf(*context);
-  const auto stream = std::make_shared<rpc::ServerStream>(endpoint_, context, NodeName(),
-                                                          lane.value_or(Lane::kControl));
+  const auto stream = std::make_shared<rpc::ServerStream>(
+      endpoint_, context, NodeName(), lane.value_or(Lane::kControl), kRouterReads);
   if (!lane) return stream->Refuse(InvalidArgument("the metadata etalon-lane is control or bulk"));
   endpoint_->Log(LogLevel::kInfo, "router_connected",
                  {{"router", router}, {"peer", context->peer()}});

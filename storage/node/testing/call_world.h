@@ -111,6 +111,7 @@ class CallWorld final : public CallHost {
     EXPECT_TRUE(answers.emplace(ticket.id, Answer{status, std::move(result)}).second)
         << "a second answer to call " << ticket.id;
   }
+  bool MayReply(const NodeName&) const override { return replies_fit; }
   void Later(UniqueFunction<void()> task) override { later_.push_back(std::move(task)); }
 
   buckets::Shard shard;
@@ -120,6 +121,7 @@ class CallWorld final : public CallHost {
   Status propose;
   Duration staleness{};
   bool barriers_open = true;
+  bool replies_fit = true;
   std::vector<UniqueFunction<void(Status)>> barriers;
   std::vector<std::vector<CallTicket>> proposed;
   std::map<std::uint64_t, Answer> answers;
