@@ -173,7 +173,7 @@ TEST(CallsTest, BadArguments) {
   call = PutCall(1, "k", "v");
   call.set_args(args.SerializeAsString());
   const Status unknown = refused(call);
-  EXPECT_EQ(unknown.code(), Code::kNotFound);
+  EXPECT_EQ(unknown.code(), Code::kInvalidArgument);
   EXPECT_EQ(unknown.reason(), Reason::kUnknownSpace);
   EXPECT_NE(unknown.message().find("accounts, orders"), std::string::npos) << unknown.ToString();
   v1::TxnArgs txn;

@@ -31,9 +31,10 @@ Result<SpaceId> ShardState::FindSpace(std::string_view name) const {
   if (it != spaces_.end()) return it->second;
   std::string names;
   for (const auto& [known, number] : spaces_) names.append(names.empty() ? "" : ", ").append(known);
-  return NotFound("there is no space \"" + std::string(name.substr(0, 64)) + "\"; there are: " +
-                      (names.empty() ? "none" : names) + ". Declare it in spec.spaces",
-                  Reason::kUnknownSpace);
+  return InvalidArgument("there is no space \"" + std::string(name.substr(0, 64)) +
+                             "\"; there are: " + (names.empty() ? "none" : names) +
+                             ". Declare it in spec.spaces",
+                         Reason::kUnknownSpace);
 }
 
 std::string_view ShardState::SpaceName(SpaceId space) const {
