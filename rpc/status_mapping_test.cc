@@ -7,6 +7,7 @@
 
 #include "etalon/v1/services.grpc.pb.h"
 #include "rpc/channel.h"
+#include "rpc/client/unary_client.h"
 #include "rpc/server.h"
 
 namespace etalon::rpc {
@@ -85,6 +86,17 @@ TEST_F(StatusMapping, AnswersOfGrpcItselfGetAReason) {
   const Status status = FromGrpc(nobody.Checkpoint(&context, {}, &response), context);
   EXPECT_EQ(status.code(), Code::kUnavailable);
   EXPECT_EQ(status.reason(), Reason::kUnreachableReplicaset);
+}
+
+// A server that stops cancels calls that come late. For a client that is one more server that is
+// not there.
+TEST_F(StatusMapping, ACallThatAStoppingServerCancelsFoundNobody) {
+  service_.plain = grpc::Status(grpc::StatusCode::CANCELLED, "CANCELLED");
+  v1::Admin::Stub stub(MakeChannel("127.0.0.1:" + std::to_string(server_->port())));
+  const auto answer = CallUnary(stub, &v1::Admin::Stub::Checkpoint, v1::CheckpointRequest(),
+                                std::chrono::seconds(9));
+  EXPECT_EQ(answer.status().code(), Code::kUnavailable);
+  EXPECT_EQ(answer.status().reason(), Reason::kUnreachableReplicaset);
 }
 
 }  // namespace

@@ -20,8 +20,14 @@ Result<Response> CallUnary(Stub& stub,
   context.set_deadline(std::chrono::system_clock::now() + timeout);
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status, context);
-  return response;
+  if (status.ok()) return response;
+  Status failure = FromGrpc(status, context);
+  // Nobody here cancels: a gRPC server that stops says so to calls that it takes no more.
+  if (failure.code() == Code::kCancelled && failure.reason() == Reason::kNone) {
+    failure = Unavailable(Reason::kUnreachableReplicaset,
+                          "the process that was asked stops, and takes no calls any more");
+  }
+  return failure;
 }
 
 }  // namespace etalon::rpc
