@@ -124,7 +124,7 @@ TEST(StorageCalls, ReadsArePutOffWhileAnswersPileUp) {
   const auto first = w.Send(GetCall(1, "k"));
   const auto second = w.Send(GetCall(1, "k"));
   EXPECT_FALSE(w.Answered(first));
-  EXPECT_TRUE(w.Do(buckets::PutCall(1, "k", "v")).status.ok());
+  EXPECT_TRUE(w.Do(PutCall(1, "k", "v")).status.ok());
   w.calls.Resume("router");  // nothing has changed
   EXPECT_FALSE(w.Answered(first));
   EXPECT_FALSE(w.calls.idle());
@@ -162,7 +162,7 @@ TEST(StorageCalls, ReadsThatWerePutOffEndWithTheirDeadlineOrTheirPeer) {
   soon.set_timeout_millis(100);
   const auto late = w.Send(soon);
   const auto left = w.Send(GetCall(1, "k"));
-  w.now += std::chrono::milliseconds(100);
+  w.now += milliseconds(100);
   w.calls.OnTick();
   EXPECT_EQ(w.StatusOf(late).code(), Code::kDeadlineExceeded);
   EXPECT_FALSE(w.Answered(left));
