@@ -54,6 +54,8 @@ std::string OwnershipWatch::CheckSplits(int shard,
     if (it == now.end()) return about + " is forgotten";
     if (task.state == bucket::SplitState::kAborted && it->second.state != task.state)
       return about + " goes on after it was aborted";
+    if (task.fence && it->second.t_switch && it->second.t_switch != task.fence)
+      return about + " has another switch index than its fence";
     if (task.state != bucket::SplitState::kCommitted && task.state != bucket::SplitState::kDone)
       continue;
     if (it->second.state < task.state || it->second.state == bucket::SplitState::kAborted)

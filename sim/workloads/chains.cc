@@ -1,5 +1,6 @@
 #include "sim/workloads/chains.h"
 
+#include <map>
 #include <utility>
 
 #include "proto/wire.h"
@@ -7,6 +8,9 @@
 namespace etalon::sim {
 
 namespace {
+
+constexpr char kMark[] = "-mark";
+bool HasMark(std::uint64_t number) { return number % 2 == 1; }
 
 bool Answered(const v1::ClientResponse& response) {
   return response.status().code() == 0 && response.call().status().code() == 0;
@@ -105,12 +109,19 @@ void Chains::Write(std::size_t i) {
     condition.set_kind(v1::Condition::EQUALS);
     condition.set_value(ValueOf(key.acked));
   }
-  // The second record moves with the first one, in the same transaction.
   for (const char* space : {"rows", "other"}) {
     v1::Mutation& mutation = *txn.add_mutations();
     mutation.set_space(space);
     mutation.set_key(key.name);
     mutation.set_put(ValueOf(number));
+  }
+  v1::Mutation& mark = *txn.add_mutations();
+  mark.set_space("other");
+  mark.set_key(key.name + kMark);
+  if (HasMark(number)) {
+    mark.set_put("odd");
+  } else {
+    mark.set_delete_(true);
   }
   v1::ClientRequest request = Request(key, "txn", txn.SerializeAsString());
   request.mutable_call()->mutable_request()->set_client(0x77);
@@ -202,31 +213,45 @@ void Chains::Read(std::size_t i) {
                   });
 }
 
-// Both records, in one page of one snapshot.
+std::optional<std::uint64_t> Chains::NumberOf(const Key& key, const v1::ScanResult& found) {
+  std::map<std::string, std::string> values;  // by space and key
+  for (const v1::Record& record : found.records())
+    values[record.space() + "/" + record.key()] = record.value();
+  if (values.empty()) return 0;
+  const auto row = values.find("rows/" + key.name);
+  const auto other = values.find("other/" + key.name);
+  if (row == values.end() || other == values.end() || row->second != other->second)
+    return std::nullopt;
+  const std::uint64_t number = std::stoull(row->second);
+  const bool marked = values.contains("other/" + key.name + kMark);
+  if (marked != HasMark(number) || values.size() != (marked ? 3u : 2u)) return std::nullopt;
+  return number;
+}
+
+// All records, in one page of one snapshot.
 void Chains::Scan(std::size_t i) {
   v1::ScanArgs args;
   ++under_way_;
-  cluster_.Client(
-      cluster_.AnyRouter(), Request(keys_[i], "scan", args.SerializeAsString()),
-      [this, i, floor = keys_[i].seen](const v1::ClientResponse& response) {
-        --under_way_;
-        v1::ScanResult result;
-        if (Answered(response) && result.ParseFromString(response.call().result())) {
-          Key& key = keys_[i];
-          const int n = result.records_size();
-          if (n != 0 && (n != 2 || result.records(0).value() != result.records(1).value())) {
-            FailKey(key, "a scan found one record of a transaction without the other");
-          }
-          Saw(key, floor, n == 0 ? 0 : std::stoull(result.records(0).value()));
-        }
-        Later(i, &Chains::NextReader);
-      });
+  cluster_.Client(cluster_.AnyRouter(), Request(keys_[i], "scan", args.SerializeAsString()),
+                  [this, i, floor = keys_[i].seen](const v1::ClientResponse& response) {
+                    --under_way_;
+                    v1::ScanResult found;
+                    if (Answered(response) && found.ParseFromString(response.call().result())) {
+                      if (const auto number = NumberOf(keys_[i], found)) {
+                        Saw(keys_[i], floor, *number);
+                      } else {
+                        FailKey(keys_[i], "a scan found records of different transactions");
+                      }
+                    }
+                    Later(i, &Chains::NextReader);
+                  });
 }
 
 bool Chains::Verify(Duration limit) {
   stopping_ = true;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     for (const char* space : {"rows", "other"}) Compare(i, space);
+    Scan(i);
   }
   return cluster_.world().RunUntil([&] { return idle(); }, limit) && failures().empty();
 }

@@ -3,11 +3,12 @@
 // shows at once: the next one's condition fails.
 //
 // Beside each writer readers look at its key through any router, so that old leaders and old tables
-// are asked too: what they see never goes back in real time, and the two records of a key are
-// always of one transaction.
+// are asked too: what they see never goes back in real time, and the records of a key are always of
+// one transaction: two hold its number, and a third one is there after every second transaction.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ class Chains final : public Workload {
   void Compare(std::size_t i, const char* space);
   // Now and then `work` for key i, until clients are told to stop.
   void Later(std::size_t i, void (Chains::*work)(std::size_t));
+  // The number, if the records that a scan found are of one transaction.
+  static std::optional<std::uint64_t> NumberOf(const Key& key, const v1::ScanResult& found);
   // What the writer found itself.
   void Found(Key& key, std::uint64_t number);
   // What a reader that began with `floor` found.
