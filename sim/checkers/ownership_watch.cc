@@ -6,8 +6,8 @@ namespace etalon::sim {
 
 namespace {
 
-const bucket::StateMachine* StateOf(Cluster& cluster, const NodeName& name) {
-  storage::Node* node = cluster.storage(name);
+const bucket::StateMachine* StateOf(Cluster& cluster, int shard, int replica) {
+  const storage::Node* node = cluster.storage(shard, replica);
   if (node == nullptr || node->shard() == nullptr || !node->shard()->formed()) return nullptr;
   return &node->shard()->state();
 }
@@ -27,7 +27,7 @@ bool OwnershipWatch::Advance(int shard, std::string* violated) {
   Decided& decided = decided_[shard];
   const bucket::StateMachine* furthest = nullptr;
   for (int r = 0; r < cluster_.options().replicas; ++r) {
-    const auto* state = StateOf(cluster_, Cluster::StorageName(shard, r));
+    const auto* state = StateOf(cluster_, shard, r);
     if (state == nullptr || state->applied_index() <= decided.index) continue;
     decided.index = state->applied_index();
     furthest = state;

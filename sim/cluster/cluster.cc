@@ -69,6 +69,7 @@ Cluster::Cluster(SimWorld& world, ClusterOptions options)
     shards_.push_back(s);
     for (const NodeName& name : StoragesOf(s)) storage_names_.push_back(name);
   }
+  nodes_.resize(storage_names_.size(), nullptr);
   client_.emplace(world_.AddNode("client"));
   world_.net().SetReliable("client");
   world_.SetReceiver("client", [this](const NodeName&, Lane, const std::string& bytes) {
@@ -92,13 +93,17 @@ std::vector<NodeName> Cluster::StoragesOf(int shard) const {
   return out;
 }
 
-int Cluster::ShardOf(const NodeName& name) const {
+std::size_t Cluster::SlotOf(const NodeName& name) const {
   for (int s = 0; s < options_.shards; ++s) {
     for (int r = 0; r < options_.replicas; ++r) {
-      if (name == StorageName(s, r)) return s;
+      if (name == StorageName(s, r)) return Slot(s, r);
     }
   }
   ETALON_CHECK(false, "not a storage");
+}
+
+int Cluster::ShardOf(const NodeName& name) const {
+  return static_cast<int>(SlotOf(name)) / options_.replicas;
 }
 
 Env Cluster::AddNode(const NodeName& name) {
@@ -138,6 +143,7 @@ void Cluster::StartStorage(const NodeName& name, Env env) {
       env, options, *factory, [this, name](const Status& status) { Died(name, status); });
   storage::Node* raw = node.get();
   storages_[name] = std::move(node);
+  nodes_[SlotOf(name)] = raw;
   world_.SetReceiver(name, [raw](const NodeName& from, Lane lane, const std::string& bytes) {
     raw->OnMessage(from, lane, bytes);
   });
@@ -163,7 +169,10 @@ void Cluster::StartRouter(const NodeName& name, Env env) {
 }
 
 void Cluster::Crash(const NodeName& name, CrashKind kind) {
-  if (storages_.erase(name) > 0) factories_.erase(name);
+  if (storages_.erase(name) > 0) {
+    factories_.erase(name);
+    nodes_[SlotOf(name)] = nullptr;
+  }
   routers_.erase(name);
   world_.Crash(name, kind);
 }
@@ -234,15 +243,16 @@ bool Cluster::Form(Duration limit) {
 }
 
 std::optional<NodeName> Cluster::LeaderOf(int shard) {
-  std::optional<NodeName> best;
+  std::optional<int> best;
   Term term;
-  for (const NodeName& name : StoragesOf(shard)) {
-    storage::Node* node = storage(name);
+  for (int r = 0; r < options_.replicas; ++r) {
+    const storage::Node* node = storage(shard, r);
     if (node == nullptr || node->shard() == nullptr || !node->shard()->is_leader()) continue;
     const Term t = node->shard()->replica().status().term;
-    if (!best || t > term) best = name, term = t;
+    if (!best || t > term) best = r, term = t;
   }
-  return best;
+  if (!best) return std::nullopt;
+  return StorageName(shard, *best);
 }
 
 const bucket::StateMachine* Cluster::LeaderState(int shard) {

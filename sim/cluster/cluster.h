@@ -51,6 +51,7 @@ class Cluster {
   std::vector<NodeName> StoragesOf(int shard) const;
   int ShardOf(const NodeName& storage) const;
   storage::Node* storage(const NodeName& name);  // null while it is down
+  storage::Node* storage(int shard, int replica) { return nodes_[Slot(shard, replica)]; }
   router::Node* router(const NodeName& name);
   void Crash(const NodeName& name, CrashKind kind = CrashKind::kPower);
   void Restart(const NodeName& name);
@@ -103,6 +104,10 @@ class Cluster {
   const ClusterOptions& options() const { return options_; }
 
  private:
+  std::size_t Slot(int shard, int replica) const {
+    return static_cast<std::size_t>(shard * options_.replicas + replica);
+  }
+  std::size_t SlotOf(const NodeName& storage) const;
   void StartStorage(const NodeName& name, Env env);
   void StartRouter(const NodeName& name, Env env);
   void Receive(const v1::NodeMessage& message);
@@ -117,6 +122,7 @@ class Cluster {
   std::vector<NodeName> storage_names_;
   std::map<NodeName, std::unique_ptr<store::MemoryStoreFactory>> factories_;
   std::map<NodeName, std::unique_ptr<storage::Node>> storages_;
+  std::vector<storage::Node*> nodes_;  // the same by slot; null while down
   std::map<NodeName, std::unique_ptr<router::Node>> routers_;
   std::function<bool(const NodeName&, const Status&)> expected_;
   std::vector<std::string> fatal_;

@@ -34,6 +34,8 @@ class Recovery {
       : cluster_(cluster), run_(run), chains_(chains), story_(story) {
     Random& random = cluster_.world().random();
     shard_ = static_cast<int>(random.Below(3));
+    const auto* state = cluster_.LeaderState(shard_);
+    if (state == nullptr || state->rows().empty()) shard_ = (shard_ + 1) % 3;  // no two are empty
     other_ = (shard_ + 1 + static_cast<int>(random.Below(2))) % 3;
   }
 
@@ -123,8 +125,8 @@ class Recovery {
   }
 
   bool MoveBehindItsBack() {
-    moved_ = PickMove(cluster_, shard_, other_);
-    if (!moved_) return run_.Fail("there is nothing to move");
+    const auto picked = [&] { return (moved_ = PickMove(cluster_, shard_, other_)).has_value(); };
+    if (!run_.Until(picked, seconds(30), "there is nothing to move")) return false;
     if (!WriteWitness("before") || !ChooseSurvivor()) return false;
     cluster_.world().net().Isolate(survivor_);
     const auto gone = [&] {

@@ -11,6 +11,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 constexpr Duration kCheckEvery = milliseconds(5);
 constexpr Duration kAlarmsEvery = milliseconds(100);
+constexpr Duration kAfterHealing = milliseconds(500);  // clients go on for that long
 }  // namespace
 
 CheckedRun::CheckedRun(Cluster& cluster, Disks disks)
@@ -83,6 +84,12 @@ bool CheckedRun::Conclude() {
   for (int r = 0; r < cluster_.options().routers; ++r) {
     if (!cluster_.IsUp(Cluster::RouterName(r))) cluster_.Restart(Cluster::RouterName(r));
   }
+  if (!For(kAfterHealing)) return false;
+  for (Workload* workload : workloads_) workload->Stop();
+  for (const Workload* workload : workloads_) {
+    if (!Until([&] { return workload->idle(); }, seconds(30), "calls are never answered"))
+      return false;
+  }
   std::string why;
   const auto every = [&](std::function<bool()> predicate) {
     return Every(world, milliseconds(20), std::move(predicate));
@@ -90,11 +97,6 @@ bool CheckedRun::Conclude() {
   bool reached = false;
   if (!Until(every([&] { return IsSettled(cluster_, &why); }), seconds(90), &reached)) return false;
   if (!reached) return Fail("does not settle: " + why);
-  for (Workload* workload : workloads_) workload->Stop();
-  for (const Workload* workload : workloads_) {
-    if (!Until([&] { return workload->idle(); }, seconds(30), "calls are never answered"))
-      return false;
-  }
   for (Workload* workload : workloads_) {
     const bool equal = workload->Verify(seconds(60));
     CheckNow();

@@ -6,10 +6,9 @@ const std::vector<Scenario>& Scenarios() {
   static const std::vector<Scenario> kScenarios = {
       {"transfer", "moves both ways; leaders die before and after each log entry", 100,
        kTransferSituations, TransferSituation, RunTransfer},
-      {"split", "a shard is split; leaders die in each state of the task", 20, kSplitSituations,
+      {"split", "a shard is split; leaders die in each state of the task", 15, kSplitSituations,
        SplitSituation, RunSplit},
-      {"rebalance", "weights and locks change while everything fails", 10, 0, nullptr,
-       RunRebalance},
+      {"rebalance", "weights and locks change while everything fails", 7, 0, nullptr, RunRebalance},
       {"money", "transfers between accounts while their buckets move and everything fails", 20, 0,
        nullptr, RunMoney},
       {"retire", "a shard is drained, retires and is deleted", 5, 0, nullptr, RunRetire},

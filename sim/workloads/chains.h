@@ -21,8 +21,8 @@ class Chains final : public Workload {
  public:
   struct Options {
     int keys = 24;
-    int readers = 2;                                // of each key, beside its writer
-    Duration pause = std::chrono::milliseconds(5);  // between two calls of one client, at most
+    int readers = 1;                                // of each key, beside its writer
+    Duration pause = std::chrono::milliseconds(8);  // between two calls of one client, at most
     Duration timeout = std::chrono::seconds(4);
     std::uint32_t value_bytes = 40;
   };

@@ -150,7 +150,7 @@ TEST_F(StorageServices, AUnaryCallIsAFrameOfOne) {
   v1::CallFrame frame;
   ASSERT_TRUE(frame.ParseFromString(Asked().call_frame()));
   ASSERT_TRUE(call.ParseFromString(frame.calls(0)));
-  EXPECT_GT(call.timeout_millis(), 1000u);  // the caller's deadline goes along
+  EXPECT_GT(call.timeout_millis(), 1000u);   // the caller's deadline goes along
   EXPECT_LE(call.timeout_millis(), 20500u);  // gRPC rounds deadlines up on their way, by about 1 %
 }
 
