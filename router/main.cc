@@ -37,7 +37,8 @@ int Serve(const Flags& flags, LogLevel level, rpc::Signals* signals) {
   LoopExecutor loop(clock);
   StderrLogger log(level);
   NoDisk disk;
-  const auto endpoint = std::make_shared<rpc::Endpoint>(loop, log);
+  const auto endpoint =
+      std::make_shared<rpc::Endpoint>(loop, log, rpc::Limits(), Reason::kRouterIsDisabled);
   rpc::GrpcTransport transport(endpoint, clock, Random(OsSeed()),
                                {flags.node.name, rpc::GrpcTransport::kStoragePipe});
   auto node = std::make_unique<router::Node>(

@@ -6,8 +6,12 @@
 
 namespace etalon::rpc {
 
-Endpoint::Endpoint(Executor& core, Logger& log, const Limits& limits)
-    : core_(core), log_(log), limits_(limits), inbox_(std::make_shared<Inbox>()) {}
+Endpoint::Endpoint(Executor& core, Logger& log, const Limits& limits, Reason stopping)
+    : core_(core),
+      log_(log),
+      limits_(limits),
+      stopping_(stopping),
+      inbox_(std::make_shared<Inbox>()) {}
 
 void Endpoint::SetReceiver(Receiver receiver) {
   std::lock_guard lock(inbox_->mutex);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/logger.h"
+#include "common/status.h"
 #include "common/unique_function.h"
 #include "env/executor.h"
 #include "env/transport.h"
@@ -37,7 +38,9 @@ class Endpoint {
   // sent on it and is not answered will not be. Runs on the core executor.
   using EndWatcher = std::function<void(const NodeName& peer, Lane lane)>;
 
-  Endpoint(Executor& core, Logger& log, const Limits& limits = {});
+  // `stopping`: why calls are refused while the process stops, as a reason of its kind.
+  Endpoint(Executor& core, Logger& log, const Limits& limits = {},
+           Reason stopping = Reason::kStorageIsDisabled);
 
   // Before the first message can arrive.
   void SetReceiver(Receiver receiver);
@@ -66,6 +69,9 @@ class Endpoint {
   void Close();
 
   const Limits& limits() const { return limits_; }
+  Status Stopping() const {
+    return Unavailable(stopping_, "this process is stopping: use another one");
+  }
   Counters& counters() { return counters_; }
   void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
 
@@ -80,6 +86,7 @@ class Endpoint {
   Executor& core_;
   Logger& log_;
   const Limits limits_;
+  const Reason stopping_;
   Counters counters_;
   const std::shared_ptr<Inbox> inbox_;
 

@@ -21,8 +21,7 @@ ServerStream* ServerStream::Begin() {
   self_ = shared_from_this();
   address_ = endpoint_->Register("pipe", self_);
   if (address_.empty()) {
-    return Refuse(
-        Unavailable(Reason::kStorageIsDisabled, "this process is stopping: use another one"));
+    return Refuse(endpoint_->Stopping());
   }
   if (from_.empty()) from_ = address_;
   StartSendInitialMetadata();  // tells the peer that the connection is good

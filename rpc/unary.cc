@@ -46,7 +46,7 @@ void UnaryCall::Post(const v1::NodeMessage& message, std::chrono::milliseconds t
   }
   address_ = endpoint_->Register("call", self_);
   if (address_.empty()) {
-    Answer(Unavailable(Reason::kStorageIsDisabled, "this process is stopping: use another one"));
+    Answer(endpoint_->Stopping());
     return;
   }
   // An alarm of gRPC rather than a timer of the core: the caller is answered even when the core

@@ -95,10 +95,11 @@ Result<std::string> Load::Send(const v1::ClientCall& call, std::size_t router) {
   const auto end = SteadyClock::now() + kCallDeadline;
   for (;;) {
     auto answer = routers_[router % routers_.size()]->Call(call, end - SteadyClock::now());
-    // The router answers at the deadline; before it, this means that there is no router.
-    if (answer.ok() || answer.status().reason() != Reason::kUnreachableReplicaset ||
-        !options_.try_other_routers || SteadyClock::now() > end)
-      return answer;
+    // The router answers at the deadline; before it, unreachable means that there is no router.
+    const Reason reason = answer.status().reason();
+    const bool elsewhere =
+        reason == Reason::kUnreachableReplicaset || reason == Reason::kRouterIsDisabled;
+    if (!elsewhere || !options_.try_other_routers || SteadyClock::now() > end) return answer;
     ++router;
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, 10 * kPause, [] { return false; });
