@@ -136,14 +136,14 @@ v1::FeedMessage FeedPublisher::Header(const Subscriber& subscriber, const View& 
 
 v1::FeedMessage FeedPublisher::NextPart(Subscriber& subscriber, const View& view, SteadyTime now) {
   if (!subscriber.telling) {
-    Telling& begun = subscriber.telling.emplace();
+    FeedTelling& begun = subscriber.telling.emplace();
     begun.full = std::exchange(subscriber.list, false);
     begun.index = view.index;
     // A list that begins now has all that changed before.
     auto changed = std::exchange(subscriber.changed, {});
     if (!begun.full) begun.buckets = std::move(changed);
   }
-  Telling& telling = *subscriber.telling;
+  FeedTelling& telling = *subscriber.telling;
   v1::FeedMessage out = Header(subscriber, view);
   out.set_index(telling.index.value());
   out.set_full(telling.full);

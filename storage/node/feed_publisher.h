@@ -27,6 +27,15 @@
 
 namespace etalon::storage {
 
+// A list or delta under way.
+struct FeedTelling {
+  bool full = false;
+  LogIndex index;
+  std::uint32_t part = 0;           // the next
+  std::uint64_t next = 0;           // full: all buckets below have been told
+  std::set<std::uint32_t> buckets;  // delta: still to be told
+};
+
 class FeedPublisher {
  public:
   struct Outgoing {
@@ -72,19 +81,11 @@ class FeedPublisher {
   std::size_t subscribers() const { return subscribers_.size(); }
 
  private:
-  // A list or delta under way.
-  struct Telling {
-    bool full = false;
-    LogIndex index;
-    std::uint32_t part = 0;           // the next
-    std::uint64_t next = 0;           // full: all buckets below have been told
-    std::set<std::uint32_t> buckets;  // delta: still to be told
-  };
   struct Subscriber {
     std::uint64_t subscription = 0;
     LogIndex last;  // of the last list, delta or heartbeat
     SteadyTime told;
-    std::optional<Telling> telling;
+    std::optional<FeedTelling> telling;
     // What is due behind it.
     bool list = false;
     std::set<std::uint32_t> changed;
